@@ -27,13 +27,14 @@ PRIMES: dict[str, Any] = {
 }
 """Sizes that are all different, so that swapped axes cannot fit by accident."""
 EVEN = {"d_model": 24, "heads": 4, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
-"""Sizes of a model on a page."""
+"""Sizes of a model for the explorer's page."""
 
 
 def random_model(**settings: Any) -> gf.Transformer:
-    """Return a small model in evaluation mode, of prime sizes unless told otherwise, from torch's generator.
+    """Return a small random model in evaluation mode, with prime sizes by default, drawn from torch's generator.
 
-    Every parameter is random, including biases and norms, so that a forgotten or misplaced one changes the result.
+    Every parameter is random, including biases and norms, so that a forgotten or misplaced parameter changes the
+    result.
     """
     model = gf.Transformer(gf.ModelConfig(**{**PRIMES, **settings})).eval()
     with torch.no_grad():
@@ -49,7 +50,7 @@ def new_bundle(
     target: Sequence[str],
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
 ) -> Bundle:
-    """Return the bundle of a run that is not yet written, with these tokenizers or some trained on these texts."""
+    """Return the bundle of a run that is not yet written, with given tokenizers or with tokenizers of these texts."""
     tokenizers = tokenizers or train_tokenizers(source, target, configuration.tokenizer)
     return Bundle(
         folder=folder,
@@ -70,9 +71,9 @@ def random_translator(
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
     **settings: Any,
 ) -> Translator:
-    """Return a translator with a random model, whose every parameter matters, and a run in the folder.
+    """Return a translator with a random model, in which every parameter matters, and write its run into the folder.
 
-    Without tokenizers, it splits the texts into words.
+    Without given tokenizers, the translator splits texts into words.
     """
     values = {"data": {"source": "a.tsv"}, "tokenizer": {"kind": "words", "joint": False}}
     decoding = {"beam_size": 3, "length_penalty": 0.6, "extra_length": extra_length}
@@ -85,8 +86,8 @@ def random_translator(
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.15)
-            # Outputs of a random model hardly ever end, so a constant is added to the logit of <eos>, by way of the
-            # last norm's bias.
+            # Outputs of a random model hardly ever end, so the bias of the last norm is changed, which adds a constant
+            # to the logit of <eos>.
             last = model.decoder.norm if config.norm == "pre" else model.decoder.layers[-1].feed_forward_residual.norm
             model.output.weight[config.eos_id] += last.bias * 4 / last.bias.square().sum()
     return Translator(bundle, model)

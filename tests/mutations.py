@@ -1,12 +1,12 @@
-"""Plant known mistakes, one at a time, in a copy of the package, and report which test notices each.
+"""Plant known mistakes, one at a time, in a copy of the package, and report which test notices each mistake.
 
     python tests/mutations.py                 plant all mistakes; exit status 1 if no test notices one
     python tests/mutations.py softmax mask    plant only mistakes whose name contains one of these words
     python tests/mutations.py --write         plant all mistakes, and write the table of MUTATIONS.md
 
-A mistake is planted by replacing `old`, an expression or statements found exactly once in `file`, by `new`. They are
-compared as syntax, so that layout and comments do not count; a single capital letter stands for any expression. The
-sources themselves are never touched. To add a mistake, add a line to MISTAKES.
+A mistake is planted by replacing `old`, an expression or statements found exactly once in `file`, by `new`. The code is
+compared as syntax, so layout and comments do not count; a single capital letter stands for any expression. The sources
+themselves are never changed. To add a mistake, add a line to MISTAKES.
 """
 
 # ruff: noqa: T201 – a script: it prints.
@@ -29,12 +29,12 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "MUTATIONS.md"
 FORKS = multiprocessing.get_context("forkserver")
-"""Forks a process for each mistake from one that has imported the packages below: most of the time is their import."""
+"""Forks a process for each mistake from a process that has imported the packages below, because imports are slow."""
 FORKS.set_forkserver_preload(["numpy", "pytest", "torch"])
 
 
 class Mistake(NamedTuple):
-    """A mistake: its name, its place, its replacement, and the tests that should notice it."""
+    """A mistake: its name, its file, the old code, the new code, and the tests that should notice it."""
 
     name: str
     file: str
@@ -821,7 +821,7 @@ def pattern(text: str) -> list[ast.AST]:
 
 
 def found(node: ast.AST, old: list[ast.AST]) -> Iterator[tuple[Any, Any, dict[str, ast.AST]]]:
-    """Yield the matches of a pattern in a node's parts: their container, their place in it, the letters' values."""
+    """Yield the matches of a pattern in a node: the container, the place in the container, and the letters' values."""
     for name, value in ast.iter_fields(node):
         if isinstance(old[0], ast.expr):
             holder, places = (value, range(len(value))) if isinstance(value, list) else (vars(node), [name])
@@ -859,7 +859,7 @@ def parts(node: ast.AST) -> Iterator[tuple[str, Any]]:
 
 
 class Fill(ast.NodeTransformer):
-    """Replaces the letters of a pattern by the expressions that they matched."""
+    """A transformer that replaces the letters of a pattern by the expressions that the letters matched."""
 
     def __init__(self, values: dict[str, ast.AST]) -> None:
         self.values = values

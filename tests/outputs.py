@@ -1,4 +1,4 @@
-"""Outputs that pages show below their commands, and whether a command still prints them."""
+"""Read the outputs that pages show below their commands, and check that the commands still print these outputs."""
 
 import re
 from pathlib import Path
@@ -14,21 +14,22 @@ class Block(NamedTuple):
 
     @property
     def commands(self) -> list[str]:
-        """Return the lines that are commands of ours."""
+        """Return the lines that are glassformer commands."""
         return [line for line in self.text.splitlines() if line.startswith(("glassformer", "echo", "torchrun"))]
 
 
 def blocks_with_outputs(path: Path) -> list[Block]:
-    """Return the blocks of shell of a Markdown file; a block of text right below one is its output."""
+    """Return the shell blocks of a Markdown file; a text block directly below a shell block is its output."""
     pattern = r"```(sh|bash)\n((?:(?!```).)*)```(?:\n\n```text\n((?:(?!```).)*)```)?"
     return [Block(*found) for found in re.findall(pattern, path.read_text(encoding="utf-8"), flags=re.DOTALL)]
 
 
 def missing_line(shown: str, printed: str) -> str | None:
-    """Return the first shown line that a command does not print in this order, whatever its numbers are.
+    """Return the first shown line that a command does not print in this order; numbers may differ.
 
-    A line "…" stands for lines left out, and "…" in a line for anything. The last of columns separated by tabs is free:
-    it is a translation. So are the lines from "what to change" on: which settings are faster depends on the machine.
+    A line "…" stands for any lines, and "…" within a line for any text. In tab-separated columns, the last column may
+    differ, because it is a translation. The lines from "what to change" on may also differ, because the machine decides
+    which settings are faster.
     """
     shown = shown.partition("what to change\n")[0]
     rest = iter([_form(line) for line in printed.splitlines()])
@@ -43,7 +44,7 @@ def missing_line(shown: str, printed: str) -> str | None:
 
 
 def _form(line: str) -> str:
-    """Return a line without what differs between models: numbers, verdicts, bars, spaces that align, a translation."""
+    """Return a line without the parts that depend on the model: numbers, verdicts, bars, alignment, a translation."""
     if "\t" in line:
         line = line.rpartition("\t")[0]
     line = re.sub(r"\b(may be chance|no difference|[AB] is better)\s*$", "verdict", line)

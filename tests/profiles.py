@@ -1,14 +1,14 @@
 """The number of examples that hypothesis tries; a profile tries the same examples in every run.
 
-`make quick` takes a tenth, `make test` a quarter, `make test-exhaustive` and a plain `pytest` all of them;
-`--hypothesis-profile=explore` looks for new ones.
+`make quick` tries a tenth of the examples, `make test` a quarter, and `make test-exhaustive` and a plain `pytest` all.
+`--hypothesis-profile=explore` looks for new examples.
 """
 
 from hypothesis import HealthCheck, Phase, settings
 
 __all__ = ["scaled"]
 
-# Our function-scoped fixtures set a default dtype and a random seed, which all examples of a test may share.
+# Function-scoped fixtures set a default dtype and a random seed, which all examples of a test may share.
 SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 ALL = 100
 

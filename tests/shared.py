@@ -21,8 +21,8 @@ DAY = 24 * 60 * 60
 def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
     """Return the folder that `make` fills; tests must not change it.
 
-    It is kept in `place` as long as the package, the version of torch, and the modules beside and below `make`'s are
-    the same.
+    The folder is kept in `place` as long as the package, the version of torch, and the modules next to and below the
+    module of `make` do not change.
     """
     made = place / name
     made.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
 
 @cache
 def digest(file: Path) -> str:
-    """Return a hash of the package's files, the version of torch, this file and the programs beside and below it."""
+    """Return a hash of the package's files, the version of torch, and the programs next to and below `file`."""
     found = hashlib.blake2b(torch.__version__.encode(), digest_size=8)
     package = (path for path in Path(gf.__file__).parent.rglob("*") if path.suffix in {".py", ".toml"})
     for path in (*sorted(package), *sorted(file.parent.rglob("*.py"))):

@@ -1,4 +1,4 @@
-"""The model in the package: its name, its files, and that nothing changes them."""
+"""The model in the package: its name and its files, which no command changes."""
 
 import json
 import subprocess
@@ -94,7 +94,7 @@ def test_its_origin_names_licence_texts_commit_and_command():
 
 
 def test_its_files_are_in_the_present_format(tmp_path):
-    """`python -m tools.make_built_in rewrite` writes them again after a change of the format."""
+    """After a change of the format, `python -m tools.make_built_in rewrite` writes the files again."""
     rewrite(there=tmp_path / "again")
     again, there = files(tmp_path / "again"), files(FOLDER)
     assert [name for name in {*again, *there} if again.get(name) != there.get(name)] == []

@@ -1,4 +1,4 @@
-"""A model in a folder is loaded as it was saved, and damage is named."""
+"""A model is loaded from a folder as it was saved, and errors name the damage."""
 
 import errno
 import json
@@ -38,7 +38,7 @@ LAYOUTS = {
 
 @pytest.fixture
 def make_bundle(tmp_path, seed):
-    """Return a function that makes a bundle and its model, with random weights throughout."""
+    """Return a function that makes a bundle and its model, with random values for all weights."""
 
     def make(tokenizer=None, folder=tmp_path / "run", **model):
         values = {"kind": "words", "joint": True, "vocab_size": 31, **(tokenizer or {})}

@@ -46,7 +46,7 @@ def places(kind: type[ast.AST]) -> Iterator[tuple[str, Any]]:
 
 
 def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Yield the public functions and classes, and the public methods of the latter."""
+    """Yield the public functions, the public classes, and the public methods of these classes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield node
@@ -82,7 +82,7 @@ def test_the_command_line_starts_without_modules_that_only_some_commands_need():
 
 
 def test_the_command_line_starts_without_configurations():
-    """Importing their modules would take a quarter of the time of `--version`."""
+    """Importing the configurations' modules would take a quarter of the time of `--version`."""
     needless = {"glassformer.recipes.configuration", "glassformer.text.tokenizer"}
     assert not needless & loaded_after("import glassformer.cli")
 
@@ -97,7 +97,7 @@ def test_text_corpora_recipes_and_metrics_do_not_need_torch():
 
 
 def test_imports_are_absolute_and_annotations_are_not_postponed():
-    # With postponed annotations, the run-time checks would not see the shapes.
+    # With postponed annotations, the run-time type checks could not read the shapes.
     imports = places(ast.ImportFrom)
     assert not [place for place, node in imports if node.level > 0 or node.module == "__future__"]
 
@@ -217,7 +217,7 @@ def test_the_drawn_tree_of_errors_matches_the_classes():
 
 
 def test_every_global_name_that_code_reads_is_defined():
-    """The linter's own rule is off, because it would take the shapes in annotations ("B T D") for names."""
+    """The linter's own rule is off, because it would read the shapes in annotations ("B T D") as names."""
     undefined = {}
     for file, tree in trees().items():
         bound = {name for node in ast.walk(tree) for name in names_bound(node)}

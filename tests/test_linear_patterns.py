@@ -1,4 +1,4 @@
-"""Patterns that meet a user's text take linear time; others' text never reaches the rest."""
+"""Patterns that read a user's text take linear time; the other patterns never read foreign text."""
 
 import ast
 import html
@@ -21,9 +21,10 @@ from glassformer.translating.markup import html_pages, reading, scanning, xml_te
 SRC = Path(gf.__file__).parent
 SIZE = 1000
 BOUND = 8
-"""Bound of the ratio of times for four times the text; a linear pattern has about 4, a quadratic one 16."""
+"""Largest allowed ratio of times for a text four times as long; it is about 4 for a linear pattern, 16 for a quadratic.
+"""
 LEAST = 0.5e-3
-"""Seconds below which a time is noise."""
+"""Times below this number of seconds are noise."""
 
 SPANS = [
     *("%", "%(", "%(a", "%0", "%1", "%1$", "%1%", "%A", "%|", "%{", "%<a", "%.", "%-", "%s/", "%n"),
@@ -70,7 +71,7 @@ SPANS = [
     *("C:\\", "\\a", "\\\\a", "..\\", "a\\", "%a%\\", "C:\\a A", "C:\\a A ", "<a", "</", "<a ", "<a/", "`", "``"),
     *("_", "_a", "a_", "__", "0", "1.", "1 000", " 000", "1,", "1'", "⟦", "⟦0⟧", ".", ")", "a", "a ", " ", "(", "`a "),
 ]
-"""How the worst cases of spans begin."""
+"""Beginnings of the worst cases for spans."""
 OF_SPANS = [lambda n, one=one: one * n for one in SPANS]
 OF_SPANS += [lambda n, one=one, end=end: one + end * n for one in SPANS for end in "a0 .%{"]
 
@@ -83,7 +84,7 @@ REPORTED = [
     *("a.a-", "http://a(", "[](", "{a, plural, other {x}}", "{0,choice,", "%@a", "a_", ":a", "1.1,", "\t \n"),
     *("👩\u200d", "中。", "中", "Mr. ", "' \" ", 'a "b. ', "<0>a</0> ", "word%s", "&amp", "<!-- -", "\u3000"),
 ]
-"""What made programs of others slow, by their users' reports."""
+"""Texts that made other programs slow, according to reports of their users."""
 EXAMPLES = [
     *(
         lambda n, one=one, end=end: one + end * n
@@ -174,7 +175,7 @@ USER = {
         repeated("a", " ", "a ", "-", "a-", "--"),
     ),
 }
-"""The patterns, and other people's programs, that meet a user's text: what they do with it, and their worst cases."""
+"""The patterns and other people's programs that read a user's text: their use of the text, and their worst cases."""
 
 OWN = {
     *("bulk._NAME", "bulk.re.sub", "checking.re.search", "comparison.re.sub", "configuration._LANGUAGE"),
@@ -190,7 +191,7 @@ OWN = {
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
     *("weight_files._CLASS", "weight_files._PART"),
 }
-"""The patterns that meet no text of a user, or of which each character is read once: a line end, a run of one class."""
+"""Patterns that never read a user's text, or that read each character once (a line end, a run of one class)."""
 
 
 def seconds(call, text: str) -> float:

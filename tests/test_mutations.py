@@ -1,4 +1,4 @@
-"""The mistakes can be planted, for the code that each of them changes is still there, and a test notices each."""
+"""All mistakes can be planted, because the code that they change still exists, and a test notices each mistake."""
 
 import ast
 import re

@@ -23,7 +23,7 @@ from outputs import blocks_with_outputs, missing_line
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [path for group in guide_groups().values() for path in group if path.suffix == ".md"]
-# this page comes last, because it reads what the others export
+# the page "import" comes last, because it reads files that the other pages export
 GUIDE = sorted(PAGES, key=lambda path: path.stem == "import")
 SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "decoding.extra_length=5"]
 """Settings of a short training, after which a model would not end its outputs by itself."""
@@ -32,7 +32,7 @@ EXPORTED = {
     "translate-en_fr-1_9.argosmodel": "mine.argosmodel",
     "converted": "small",
 }
-"""The foreign models that the guide imports, each with an export that earlier pages of the guide have made."""
+"""The foreign models that the guide imports, each with an export, from an earlier page, that takes its place."""
 SERVED = "service"
 """The page whose blocks need a service: tests/serving/test_guide.py executes them."""
 SMALL = [*SHORT, "--set", "tokenizer.vocab_size=400", "--set", "model.d_model=32", "--set", "model.d_ff=32"]

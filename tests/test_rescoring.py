@@ -29,7 +29,7 @@ def reversed_order(translator):
 
 @pytest.fixture
 def models(tmp_path):
-    """Return a run, another seed, a run from right to left, and one that translates back; all in float64."""
+    """Return four runs in float64: a run, a second seed, a run from right to left, and a run that translates back."""
     run = random_translator(tmp_path, name="run", seed=31)
     other = random_translator(tmp_path, name="other", seed=32)
     right = reversed_order(random_translator(tmp_path, name="right", seed=33))
@@ -256,7 +256,7 @@ def test_models_and_weights_have_the_same_number():
 
 @pytest.fixture
 def stored(models, tmp_path):
-    """Return the folder of a run beside another one."""
+    """Return the folder of a run that is next to another run."""
     for one in models[:2]:
         one.model.float()
         one.bundle.save(one.model)

@@ -1,4 +1,4 @@
-"""Runs that write from right to left: everything but their ids is as in other runs."""
+"""Runs that write from right to left: everything except the order of ids is the same as in other runs."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def right_to_left(translator: Translator) -> Translator:
 
 @pytest.fixture
 def both(tmp_path):
-    """Return a translator, and one with the same weights that writes from right to left."""
+    """Return a translator, and a translator with the same weights that writes from right to left."""
     translator = random_translator(tmp_path)
     translator.model.double()
     return translator, right_to_left(translator)

@@ -76,7 +76,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def make_configuration(corpus):
-    """Return a function that loads the configuration, with overrides, for a run of this name."""
+    """Return a function that loads the configuration for a run, given the run's name and overrides."""
 
     def make(name="run", *overrides):
         return load(corpus / "small.toml", [f"run.directory={corpus / name}", *overrides], data=corpus)
@@ -95,11 +95,11 @@ def metrics(folder):
 
 
 class AbandonedError(Exception):
-    """A training run is left, as if its process were killed."""
+    """Raised to leave a training run as if its process had been killed."""
 
 
 def abandoned(configuration, when):
-    """Train until `when(report)`, and abandon the run there; return the report."""
+    """Train until `when(report)` is true, and abandon the run; return this report."""
 
     def watch(report):
         if when(report):
@@ -117,12 +117,12 @@ def at_step(step):
 
 
 def prepared_only(configuration):
-    """Abandon a run before its first step; return the report on what was prepared."""
+    """Abandon a run before its first step; return its `PreparedReport`."""
     return abandoned(configuration, lambda report: isinstance(report, PreparedReport))
 
 
 def reports_of(configuration):
-    """Train to the end; return the reports but those on progress."""
+    """Train to the end; return all reports except progress reports."""
     seen = []
     train(configuration, on_report=seen.append)
     return [report for report in seen if not isinstance(report, ProgressReport | ExaminedReport)]
@@ -721,7 +721,7 @@ def test_a_change_applies_to_training_and_validation_of_its_model_only(make_conf
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("plain"))
-    # despite two workers, one process trains: the change would not reach another
+    # despite two workers, only one process trains, because the change would not reach a second process
     train(make_configuration("changed", "training.workers=2"), change=change)
     model, _ = seen  # the second model has the best weights, and is loaded to compare its heads
     torch.manual_seed(make_configuration().run.seed)

@@ -1,4 +1,4 @@
-"""Settings: what a file that lacks a setting counts with."""
+"""Settings: the default values that apply if a stored file does not have a setting."""
 
 from dataclasses import dataclass
 

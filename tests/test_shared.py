@@ -1,4 +1,4 @@
-"""Shared folders are made once, and again after their sources change."""
+"""Shared folders are made once, and are made again after their sources have changed."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Runs that learned to copy placeholder tokens: spans come out where the model writes their tokens."""
+"""Runs that learned to copy placeholder tokens: an output has a span where the model writes the span's token."""
 
 import math
 import random

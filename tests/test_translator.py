@@ -170,7 +170,7 @@ def test_alternatives_have_links_of_their_own(translator):
 
 
 def test_both_engines_look_at_the_same_words(run):
-    """Greedy search, because the engines' beams can end at different outputs."""
+    """The test uses greedy search, because the engines' beams can end with different outputs."""
     ours, theirs = (
         Translator.load(run, engine=engine).translate(some(40, seed=3), beam_size=1, links=True) for engine in ENGINES
     )
@@ -375,7 +375,7 @@ def test_an_output_begins_with_its_prefix_or_the_prefix_is_refused(of_kinds, kin
 @pytest.mark.parametrize("kind", ["characters", "unigram"])
 @pytest.mark.parametrize("count", [2, 5])
 def test_several_outputs_are_different_texts_and_the_best_of_the_beam(of_kinds, kind, count):
-    """Tokens spell one text in many ways: of the outputs with one text, the best is kept."""
+    """Many token sequences can spell the same text; of the outputs with the same text, only the best is kept."""
     translator, shorter = of_kinds[kind], 0
     for text in some(9):
         translations = translator.translate([text], beam_size=5, n_best=count)

@@ -281,7 +281,7 @@ UNDER: list[dict[str, Any]] = [
     },
 ]
 PLACE = 2
-"""The place of the explained word among TARGET[1:]."""
+"""The index of the explained word in TARGET[1:]."""
 
 
 def reasons() -> dict[str, Any]:
@@ -295,7 +295,7 @@ def reasons() -> dict[str, Any]:
 
 @torch.no_grad()
 def explained(model: gf.Transformer, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the reasons for the word at PLACE under changes, with float64's direct parts."""
+    """Return the reasons for the word at PLACE under changes, with direct parts in float64."""
     word = TARGET[PLACE + 1]
     plain = last_row(model, changes)
     rivals = [id for id in plain.argsort(descending=True).tolist() if id != word][:10]
@@ -342,8 +342,8 @@ def direct_parts(
 ) -> dict[str, float]:
     """Return the parts of logit(word) − logit(rival) in the last row of a target.
 
-    Each part is led forward through norms, with the moments of the whole stream. Heads are named "attention head", and
-    the other parts by their sub-layer, or "input", "biases" and "norms".
+    Each part passes through the norms with the mean and variance of the whole stream. A head has the name "attention
+    head"; the other parts have the name of their sub-layer, or "input", "biases" and "norms".
     """
     with changed(model, Changes.from_dict(changes)):
         trace = python_trace(model, source, target)
@@ -382,7 +382,7 @@ def normed(parts: Trace, norm: torch.nn.LayerNorm) -> Trace:
 
 
 def sentences() -> dict[str, Any]:
-    """Return payloads with all points of a sentence: of padding, of many words, of a checkpoint."""
+    """Return payloads with all points of a sentence: with padding, with many words, and from a checkpoint."""
     asked = {
         "padding": ({}, [4, 0, 9, 2, 0, 0], [1, 7, 0, 5, 0]),
         "nothing but padding": ({}, [0, 0], [1, 4]),
@@ -438,7 +438,7 @@ def recorded() -> dict[str, Any]:
 
 
 def openings() -> dict[str, Any]:
-    """Return pages of small models, with what each lights at first in its sentences."""
+    """Return pages of small models, with the highlights that each page shows when a sentence opens."""
     sentence, lines = "the cat sees a big black dog .", ["the black cat sleeps .", "a big dog sees the cat !"]
     kinds: dict[str, dict[str, Any]] = {"post": {}, "pre": {"norm": "pre"}, "two heads": {"seed": 6, "heads": 2}}
     for kind in ("characters", "bpe"):
@@ -455,7 +455,7 @@ def openings() -> dict[str, Any]:
 
 
 def numbers() -> dict[str, Any]:
-    """Return the number of each pattern of 16 bits, and the error function at 2001 points."""
+    """Return the half-precision number of each pattern of 16 bits, and the error function at 2001 points."""
     x = torch.linspace(-7, 7, 2001, dtype=torch.float64)
     halves = torch.arange(65536).to(torch.uint16).view(torch.float16).float()
     return {"halves": pack({"": halves}, "float32")["data"], "x": x.tolist(), "erf": torch.erf(x).tolist()}

@@ -1,4 +1,4 @@
-"""The type checker of calls during the tests: beartype, which also checks jaxtyping's shapes."""
+"""The type checker for calls during tests: beartype, which also checks jaxtyping's shapes."""
 
 from beartype import BeartypeConf, beartype
 

@@ -8,7 +8,7 @@ from pathlib import Path
 WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 """Each word and its translation."""
 SEED = int(os.environ.get("TOY_SEED", "0"))
-"""What is added to the seeds of the small models that tests train: a test must hold for any of them."""
+"""A number that is added to the seeds of the small models that tests train; tests must pass with any number."""
 MODEL = f"""
 [run]
 seed = {1 + SEED}

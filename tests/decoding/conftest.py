@@ -79,7 +79,7 @@ class ToyStep:
 
 @pytest.fixture(scope="session")
 def written_toy():
-    """Return a function that makes a toy of one sentence from the probabilities {words so far: {token: probability}}."""
+    """Return a function that makes a toy of one sentence from probabilities {words so far: {token: probability}}."""
 
     def make(table, *, vocab_size=5, copies=1):
         def rule(sentence, history):

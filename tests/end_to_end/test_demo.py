@@ -189,7 +189,7 @@ def word_origins(example: Example) -> dict[Span, set[Span]]:
 
 
 def words_of_tokens(text: str) -> list[Span]:
-    """Return, for each of the grammar's words, the span of the word in the text that contains it; "n'a" contains two."""
+    """Return, for each of the grammar's words, the span of the text's word that contains it; "n'a" contains two."""
     spans, end = [], 0
     for token in split_words(text):
         begin = text.index(token.removeprefix("▁"), end)

@@ -18,7 +18,7 @@ LETTERS = "abcde"
 
 
 def made(items: int, seed: int, informative=(1.0, 1.0, 0.0), candidates: int = 4):
-    """Return texts, features and references; a feature tells the right candidate as far as it is informative."""
+    """Return texts, features and references; the more informative a feature, the better it shows right candidates."""
     chance = np.random.default_rng(seed)
     texts, features, references = [], [], []
     for _ in range(items):
@@ -129,7 +129,7 @@ def test_sentences_are_tuned_by_metrics_of_their_parts(metric):
 
 
 def test_cross_fitting_does_not_reward_noise():
-    """With noise alone, weights from all items seem to help, and cross-fitted weights do not (fixed seeds)."""
+    """If features are noise, weights from all items seem to help, but cross-fitted weights do not (fixed seeds)."""
     gains = []
     for seed in range(5):
         table = CandidateTable.of(*made(60, seed, (0.0,) * 8), "word_error")

@@ -29,7 +29,7 @@ def expected(run: Path) -> list[dict[str, object]]:
 
 @pytest.fixture
 def run(stored: Path, tmp_path: Path) -> Path:
-    """Return a copy of the run, with a corpus of its words, because its own was not stored."""
+    """Return a copy of the run, with a new corpus of the run's words, because the original corpus was not stored."""
     chosen = random.Random(11)
     lines = (chosen.choices(list(WORDS), k=chosen.randint(2, 7)) for _ in range(330))
     pairs = ("\t".join((" ".join(WORDS[word] for word in line), " ".join(line))) for line in lines)
@@ -91,7 +91,7 @@ def test_an_old_run_can_be_evaluated(run):
 
 @pytest.mark.slow
 def test_the_training_of_an_old_run_resumes_from_its_checkpoint(run, tmp_path):
-    """The configuration is the run's own; the defaults of the settings that it lacks keep the old behaviour."""
+    """The configuration is the run's own; for settings that it does not have, the defaults keep the old behaviour."""
     options = [f"run.directory={run}", "training.steps=410", "training.keep_checkpoints=2", "training.log_every=1"]
     summary = train(run / "config.toml", overrides=options, data=tmp_path)
     assert summary.steps == 410

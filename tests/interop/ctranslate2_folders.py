@@ -1,4 +1,4 @@
-"""Random models that CTranslate2's own specifications write, with its own names, ids and special tokens."""
+"""Random models written by CTranslate2's own specifications, with CTranslate2's names, ids and special tokens."""
 
 import json
 from argparse import Namespace
@@ -16,7 +16,7 @@ from glassformer.model.transformer import Transformer
 
 Specs = ctranslate2.specs
 OPENNMT = ["<blank>", "<unk>", "<s>", "</s>"]
-"""The special tokens of OpenNMT, in its order."""
+"""The special tokens of OpenNMT, in OpenNMT's order."""
 
 
 def write_folder(
@@ -150,13 +150,13 @@ def _log_probs(model: Transformer, source: Sequence[int], target: Sequence[int])
 def largest_difference(
     folder: Path, bundle: Bundle, source: Sequence[str], target: Sequence[str], compute_type: str = "float32"
 ) -> float:
-    """Return the largest difference of a token's log probability between a folder and the run made of it.
+    """Return the largest difference of a token's log probability between a folder and the run imported from it.
 
     Args:
         folder: the folder of CTranslate2.
         bundle: the run.
-        source: words of which to make random sources.
-        target: words of which to make random targets.
+        source: words for random sources.
+        target: words for random targets.
         compute_type: the number format in which CTranslate2 computes.
     """
     texts = draw(source, 20, 1), draw(target, 20, 2)

@@ -1,4 +1,4 @@
-"""Write a model of CTranslate2 in a binary version before 6, under the names and with the attributes of its time."""
+"""Write a CTranslate2 model in a binary version before 6, with the names and attributes of that version."""
 
 import re
 import struct
@@ -24,7 +24,7 @@ _OPENNMT_TF = (
     (r"self_attention", "multi_head"),
     (r"$", ":0"),
 )
-"""Patterns in today's names → OpenNMT-tf's, which version 1 had."""
+"""Patterns in today's names → the names of OpenNMT-tf, which version 1 used."""
 
 
 def write_earlier(
@@ -65,7 +65,7 @@ def write_earlier(
 
 
 def text(value: str) -> Any:
-    """Return a text as an attribute holds it."""
+    """Return a text in the form of an attribute's value."""
     return np.frombuffer(value.encode(), np.int8)
 
 

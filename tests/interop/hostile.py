@@ -1,4 +1,4 @@
-"""Damaged and malicious files, and what an import must do with them."""
+"""Make damaged and malicious files, and check how an import handles such files."""
 
 import random
 import resource
@@ -16,7 +16,7 @@ NUMBERS = (0, 1, 7, 255, 65_535, 1 << 31, (1 << 32) - 1)
 
 
 def damaged(content: bytes, count: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield variants of a file: cut, with bytes changed, removed or repeated, and with numbers replaced."""
+    """Yield variants of a file: cut, with changed, removed or repeated bytes, or with replaced numbers."""
     chance = random.Random(seed)
     for _ in range(count):
         # the minimum of two numbers favours the beginning
@@ -54,7 +54,8 @@ def little_memory() -> Iterator[None]:
 def outcome(read: Callable[[Path], object], run: Path) -> str:
     """Import with `read` into the folder `run`; return the error's sentence, or "" if the import succeeded.
 
-    Only a whole run may be left behind, and no error may be anything but one short sentence of ours.
+    An import must leave behind either a complete run or nothing, and an error must be one short sentence of
+    glassformer.
     """
     before = {*run.parent.iterdir()}
     try:

@@ -1,4 +1,4 @@
-"""A small model for a folder of transformers that has tokenizers alone, since an import needs weights."""
+"""A small model for a transformers folder that has only tokenizers, because an import needs weights."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An imported state dict is a run like any other; what cannot be imported ends in one sentence."""
+"""An imported state dict is a run like any other run; an import that is impossible gives one sentence of error."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""CTranslate2 among the candidates of a shortlist: the same outputs as PyTorch, whatever else is in the batch."""
+"""CTranslate2 with a shortlist gives the same outputs as PyTorch, whatever other texts are in the batch."""
 
 import math
 import random
@@ -26,7 +26,7 @@ COUNT = 7
 
 @pytest.fixture(scope="module")
 def run(trained_once, tmp_path_factory):
-    """Return a run whose words suggest a word or two each, often not their translations."""
+    """Return a run in which each source word suggests one or two target words, often not its translation."""
     folder = shutil.copytree(trained_once(), tmp_path_factory.mktemp("shortlists") / "run")
     bundle = Bundle.load(folder)
     sizes, draw = (len(bundle.source_tokenizer), len(bundle.target_tokenizer)), random.Random(4)
@@ -108,9 +108,9 @@ def test_without_log_probabilities_there_are_no_sums(engines):
 
 
 def test_an_export_carries_the_map_that_the_package_itself_uses(run, engines, tmp_path):
-    """CTranslate2's own call with use_vmap, one text at a time, gives our outputs, with and without our Translator.
+    """CTranslate2's own call with use_vmap, one text at a time, gives the same outputs as `Translator`.
 
-    Where it cuts an output at the maximum length, it ranks that one by its own rule, so such a text is left out.
+    If CTranslate2 cuts an output at the maximum length, it ranks this output by its own rule, so the text is left out.
     """
     decoding = replace(run.configuration.decoding, shortlist=COUNT)
     bundle = replace(run, configuration=replace(run.configuration, decoding=decoding))

@@ -24,12 +24,12 @@ print(json.dumps({name: [known[text][name] for text in questions["sources"]] for
 """A program that knows its answers."""
 
 ROUNDING = 1e-5
-"""By how much a log probability may depend on the sentences of its batch."""
+"""Largest difference in a log probability that other sentences in the batch may cause."""
 
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Return a function that verifies a run by a program with this code, which reads these answers."""
+    """Return a function that verifies a run with a program; the program has this code and reads these answers."""
     monkeypatch.setattr(verification, "PROGRAMS", tmp_path)
 
     def verified(run, code=ANSWERS, answers=None, **options):

@@ -1,4 +1,4 @@
-"""The Transformers of three tutorials, with their names of weights; written anew, as short as possible."""
+"""The Transformers of three tutorials, with the tutorials' names of weights; rewritten, as short as possible."""
 
 import math
 
@@ -13,7 +13,7 @@ PAD = 1
 
 
 def seeing(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what may be attended to in the source, (B, 1, 1, S), and in the target, (B, 1, T, T)."""
+    """Return masks of the positions to attend to: in the source (B, 1, 1, S) and in the target (B, 1, T, T)."""
     causal = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril()
     return (source != PAD)[:, None, None], (target != PAD)[:, None, None] & causal
 
@@ -63,7 +63,7 @@ class TorchTutorial(nn.Module):
 
 
 class SeparateAttention(nn.Module):
-    """An attention with four linear layers, whose names `name` gives."""
+    """An attention with four linear layers; `name` gives the names of these layers."""
 
     def __init__(self, width: int, heads: int, name: str, letters: str) -> None:
         super().__init__()

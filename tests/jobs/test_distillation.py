@@ -1,4 +1,4 @@
-"""A distilled corpus has a record for each line, is made once, and teaches the teacher's outputs."""
+"""A distilled corpus has a record for each line, is made only once, and contains the teacher's outputs."""
 
 import json
 import signal
@@ -106,7 +106,7 @@ def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, 
     job = BulkJob.of([run], [source], str(tmp_path / "bulk"), settings={"beam_size": 2}, part_bytes=20)
     bulk(job)
     stored = tmp_path / "bulk" / BULK
-    # as written before this field existed
+    # as the file was written before this field existed
     stored.write_text(json.dumps(without(json.loads(stored.read_text()), "max_source")))
     given = {"source": source, "translations": str(tmp_path / "bulk")}
     with pytest.raises(

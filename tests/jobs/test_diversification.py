@@ -46,7 +46,7 @@ def sides(names: str, source: str, target: str) -> str:
 
 
 def write_corpus(folder: Path, count: int) -> None:
-    """Write a corpus of `count` training pairs, of which one is a validation pair and one a test pair."""
+    """Write a corpus of `count` training pairs; one of them is also a validation pair, and one is also a test pair."""
     train = [*word_by_word.pairs(count - 2, 1), VALID[3], TEST[4]]
     for name, pairs in {"train": train, "valid": VALID, "test": TEST}.items():
         word_by_word.write_sides(folder, name, pairs)
@@ -106,7 +106,7 @@ def test_the_union_has_each_pair_once_and_no_held_out_pair(folder, tmp_path):
 
 @pytest.mark.slow
 def test_each_of_several_runs_translates_by_itself(folder, tmp_path):
-    """The same weights twice give the pairs of one run; an ensemble of two seeds would give others."""
+    """Two runs with the same weights give the pairs of one run; an ensemble of two seeds would give different pairs."""
     one = diversify([folder / "forward"], [folder / "backward"], tmp_path / "one")
     two = diversify([folder / "forward"] * 2, [folder / "backward"], tmp_path / "two")
     assert records(tmp_path / "two") == records(tmp_path / "one")

@@ -1,4 +1,4 @@
-"""The validation and test sets of a run: its own files or splits, grouped as by `evaluate`."""
+"""The validation and test sets of a run: its own files or splits, grouped in the same way as in `evaluate`."""
 
 import pytest
 

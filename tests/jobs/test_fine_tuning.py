@@ -1,4 +1,4 @@
-"""Fine-tuning: the start from another run, replayed pairs, and the refusals."""
+"""Fine-tuning: the start from another run, replayed pairs, and settings that are refused."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""metrics.jsonl: never behind a checkpoint, and cut at the checkpoint from which a run resumes."""
+"""metrics.jsonl always has the lines up to a checkpoint, and is cut at the checkpoint from which a run resumes."""
 
 import json
 import os
@@ -157,7 +157,9 @@ def stopped_after(step: int) -> tuple[Callable[[object], None], Callable[[], boo
 
 @pytest.mark.slow
 def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> None:
-    """A run stops at step 3, before its validation. Resumed, it is killed after the validation, before a checkpoint."""
+    """A run stops at step 3, before a validation; then it resumes, and is killed after the validation but before a
+    checkpoint.
+    """
     settings = settings_of(tmp_path / "run", beside=whole)
     watch, stop = stopped_after(3)
     assert train(settings, on_report=watch, stop=stop).steps == 3

@@ -50,7 +50,7 @@ PARTS = ("source", "target", "ends")
 
 
 def made_up(count: int, seed: int = 1) -> list[tuple[str, str]]:
-    """Return pairs with different sources, except a few that repeat with a different target."""
+    """Return pairs with different sources, except that a few sources are repeated with a different target."""
     pairs = word_by_word.pairs(count, seed, 3, 11)
     return [*pairs, *((source, f"{target} !") for source, target in pairs[::17])]
 
@@ -69,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make shards of 60 pairs from small blocks, so that there are four."""
+    """Make shards of 60 pairs from small blocks, so that there are four shards."""
     monkeypatch.setattr(shards, "SHARD", 60)
     monkeypatch.setattr(files, "READ_BYTES", 500)
 
@@ -308,7 +308,7 @@ def test_only_damaged_parts_are_made_again(folder: Path, small_shards: None, nam
 
 
 def test_shards_of_a_different_tokenizer_are_made_again(folder: Path, small_shards: None) -> None:
-    """The prepared tokenizers were lost, and the resumed run has different ones."""
+    """The prepared tokenizers were lost, and the resumed run has different tokenizers."""
     prepared = prepare(settings_of(folder))
     shutil.rmtree(prepared.folder / "tokenizer")
     others = train_tokenizers(["the a big dog"], ["le un grand chien"], settings_of(folder).tokenizer)
@@ -377,7 +377,7 @@ def test_a_new_problem_leaves_pairs_out_of_a_new_folder(folder: Path, add_proble
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_folder_with_pairs_that_a_new_problem_leaves_out_is_refused(folder: Path, add_problem, damaged: bool) -> None:
-    """The training run of this folder would resume with different pairs, and validate on some that it has seen."""
+    """Otherwise, the folder's run would resume with different pairs, and validate on pairs that it was trained on."""
     prepared = prepare(settings_of(folder))
     if damaged:
         (prepared.folder / "kept.npy").unlink()
@@ -501,7 +501,7 @@ def test_open_settings_are_chosen_from_the_training_pairs(folder: Path) -> None:
 
 
 def test_a_run_finds_its_corpus_by_the_settings_that_were_chosen(folder: Path) -> None:
-    """A finished run keeps chosen settings, and later commands read its corpus, such as for its lexicon."""
+    """A finished run stores chosen settings, and later commands read the run's corpus, for example for a lexicon."""
     prepared = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0"))
     assert not prepare(prepared.configuration).made
     tokenizer = replace(prepared.configuration.tokenizer, vocab_size=9)

@@ -1,4 +1,4 @@
-"""Second searches for suspicious outputs: the others stay as they are, and the least suspicious output is kept."""
+"""Second searches for suspicious outputs: other outputs do not change, and the least suspicious output is kept."""
 
 import json
 import math
@@ -36,13 +36,13 @@ def texts(count: int, seed: int = 1) -> list[str]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    """Return a translator with random weights, of whose outputs a third are suspicious."""
+    """Return a translator with random weights; a third of its outputs are suspicious."""
     return calibrated(tmp_path_factory.mktemp("retry"), seed=1)
 
 
 @pytest.fixture(scope="module")
 def talkative(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    """Return another such translator, which writes nothing for few texts: joined parts must have no empty one."""
+    """Return a translator like `run` that rarely writes an empty output, because joined parts must not be empty."""
     return calibrated(tmp_path_factory.mktemp("talkative"), seed=9)
 
 
@@ -64,7 +64,7 @@ def drawn(translator: Translator, text: str, temperature: float) -> list[Transla
 
 
 def calm(translator: Translator, text: str, several: list[Translation]) -> list[str]:
-    """Return the samples that set off no guard of the run's own search, or all if there are none."""
+    """Return the samples that set off no guard of the run's own search, or all samples if each sets off a guard."""
     guards = translator.guards()
     assert guards is not None
     outputs = translator.outputs([text] * len(several), several)

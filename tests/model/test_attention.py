@@ -201,7 +201,7 @@ def listening(module, explained):
 
 @contextmanager
 def ways(short):
-    """Treat any number of keys as few, or as many: with few, training computes all weights without the fused kernel."""
+    """Treat any number of keys as few or as many; with few keys, training computes all weights without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("glassformer.model.fast.attention.FEW_KEYS", dict.fromkeys((2, 4, 8), 10**6 if short else 0))
         yield

@@ -18,7 +18,7 @@ def assert_same(one: Tensor, other: Tensor) -> None:
 
 
 def feed(model: gf.Transformer, tokens: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-    """Return the logits after the last of these tokens (R, T), and the cache of all."""
+    """Return the logits after the last of these tokens (R, T), and the cache after all tokens."""
     for column in tokens.unbind(1):
         logits, cache = model.advance(column, cache)
     return logits, cache
@@ -137,7 +137,7 @@ def test_the_keys_of_the_memory_are_shared_and_not_copied(make_model):
 @pytest.mark.parametrize("positions", ["interleaved", "learned"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_sentences_admitted_later_continue_as_if_alone(make_model, positions, rows):
-    """A sentence enters after two tokens, when another has left; the positions of both are reused."""
+    """A sentence is admitted after two tokens, when another sentence has left; positions are reused."""
     model = make_model(positions=positions)
     several = torch.arange(2).repeat_interleave(rows)
     _, cache = feed(model, TOKENS[:2, :2], model.start(SOURCE[:2]))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("seed", "float64")
 
 
 def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """Return each vector, normalised with its biased variance, in plain numbers."""
+    """Normalise each vector with its biased variance, in plain numbers."""
     rows = []
     for vector in x.reshape(-1, x.shape[-1]).tolist():
         mean = sum(vector) / len(vector)
@@ -88,7 +88,7 @@ def test_pre_norm_records_its_points():
 
 
 def _owner(module: Residual) -> nn.Module:
-    """Return a module that owns the residual's tap, as its sub-layer would."""
+    """Return a module that owns the residual's tap, in place of a sub-layer."""
     owner = nn.Module()
     owner.tap, owner.POINTS = module.tap, ("input", "added", "normed")
     return owner

@@ -1,4 +1,4 @@
-"""A configuration file to start from."""
+"""A configuration file that tests can change."""
 
 import pytest
 
@@ -13,7 +13,7 @@ preset = "tiny"
 
 @pytest.fixture
 def write_config(tmp_path):
-    """Return a function that writes a configuration file, by default a small correct one."""
+    """Return a function that writes a configuration file, by default a small correct file."""
 
     def write(text=CONFIG):
         path = tmp_path / "mine.toml"

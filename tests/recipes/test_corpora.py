@@ -1,4 +1,4 @@
-"""The files of a configuration, and the columns with which each is read."""
+"""The files of a configuration, and the columns that are read from each file."""
 
 import pytest
 

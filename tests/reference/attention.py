@@ -8,7 +8,7 @@ Matrix = list[list[float]]
 def naive_attention(
     query: Matrix, key: Matrix, value: Matrix, mask: list[list[bool]] | None = None
 ) -> tuple[Matrix, Matrix]:
-    """Return the output and the weights of softmax(q kᵀ / √d_k) v; where the mask is False, the weight is 0."""
+    """Return the output softmax(q kᵀ / √d_k) v and its weights; a weight is 0 if the mask is False."""
     output, weights = [], []
     for i in range(len(query)):
         allowed = [j for j in range(len(key)) if mask is None or mask[i][j]]

@@ -59,14 +59,14 @@ def reason_of(
 def examine(
     pairs: Iterable[tuple[bytes, bytes]], cleaning: CleaningConfig, held_out: Iterable[tuple[bytes, bytes]] = ()
 ) -> list[str | None]:
-    """Return for each pair the reason for dropping it, or None."""
+    """Return, for each pair, the reason for dropping the pair, or None if the pair is kept."""
     seen: set[object] = set()
     others = set(held_out)
     return [reason_of(source, target, cleaning, others, seen) for source, target in pairs]
 
 
 def pairs_with_separators(pairs: Iterable[tuple[bytes, bytes]]) -> list[int]:
-    """Return the numbers, from 1, of pairs with a character at which `str.splitlines` would cut."""
+    """Return the numbers (from 1) of pairs with a character at which `str.splitlines` would split the line."""
     found = []
     for number, pair in enumerate(pairs, start=1):
         if any(letter in line.decode(errors="ignore") for line in pair for letter in SEPARATORS):
@@ -75,7 +75,7 @@ def pairs_with_separators(pairs: Iterable[tuple[bytes, bytes]]) -> list[int]:
 
 
 def normal_forms(lines: Iterable[bytes]) -> tuple[int, int]:
-    """Return how many lines are composed (NFC and not NFD), and how many are not NFC."""
+    """Return the number of composed lines (NFC and not NFD), and the number of lines that are not NFC."""
     texts = [text for text in map(text_of, lines) if text is not None]
     decomposed = [text for text in texts if unicodedata.normalize("NFC", text) != text]
     composed = [

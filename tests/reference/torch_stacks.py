@@ -1,8 +1,8 @@
-"""PyTorch's own encoder and decoder stacks, with the weights of one of our models.
+"""PyTorch's own encoder and decoder stacks, with the weights of a glassformer model.
 
-`nn.Transformer` always ends its stacks with a norm, so the stacks are built one by one, with a final norm only where
-the model has one. They stay in training mode (with dropout 0), where PyTorch takes no fast path. Their boolean masks
-mean the opposite of ours: True = may *not* be attended to.
+`nn.Transformer` always ends its stacks with a norm, so the stacks are built one by one, with a final norm only if the
+model has a final norm. The stacks stay in training mode (with dropout 0), because PyTorch then takes no fast path. In
+PyTorch's boolean masks, True means the opposite of glassformer's masks: may *not* be attended to.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ import glassformer as gf
 
 
 class TorchStacks(nn.Module):
-    """PyTorch's two stacks with a model's weights, and the model."""
+    """A model, and PyTorch's two stacks with the model's weights."""
 
     def __init__(self, model: gf.Transformer) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TorchStacks(nn.Module):
         )
 
     def counterparts(self, model: gf.Transformer) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each parameter of our stacks with PyTorch's corresponding parameter."""
+        """Yield each parameter of the model's stacks with the corresponding parameter of PyTorch's stacks."""
         for ours, theirs in self._modules_side_by_side(model):
             yield from zip(ours.parameters(), theirs.parameters(), strict=True)
 

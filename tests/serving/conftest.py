@@ -1,4 +1,4 @@
-"""Services of small runs, as processes that listen on the loopback address."""
+"""Services that translate with small runs, as processes that listen on the loopback address."""
 
 import asyncio
 import http.client
@@ -47,7 +47,7 @@ class Served:
     port: int
 
     def ask(self, path: str, method: str = "POST", body: bytes = b"", seconds: float = 60, **headers: str) -> Answer:
-        """Send a request and return the answer; `content_type=` and other headers by their names."""
+        """Send a request and return the answer; headers are keyword arguments, such as `content_type=`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
@@ -70,24 +70,24 @@ class Served:
         return self.ask(path, body=urlencode(fields).encode(), content_type="application/x-www-form-urlencoded")
 
     def metric(self, name: str) -> float:
-        """Return the value of a counter, such as 'glassformer_queue{model="en-es"}'; 0 before it has counted."""
+        """Return the value of a counter, such as 'glassformer_queue{model="en-es"}', or 0 if it has not counted yet."""
         lines = self.get("/metrics").body.decode().splitlines()
         return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
 
     def engines(self) -> list[int]:
-        """Return the processes of the models and those that read long texts, the oldest first."""
+        """Return the ids of the models' processes and of the processes that read long texts, oldest first."""
         children = psutil.Process(self.process.pid).children()
         return [child.pid for child in sorted(children, key=psutil.Process.create_time)]
 
 
 def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Return a coroutine's result; from a thread, because tests in a browser keep an event loop in this one."""
+    """Run a coroutine in a new thread, because browser tests keep an event loop in this thread; return the result."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Wait until something holds; fail after a time that is long even on a busy machine."""
+    """Wait until a condition holds; fail after a time that is long even on a busy machine."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, what
@@ -108,7 +108,7 @@ def connections(served: Served) -> int:
 
 
 def until_ended(served: Served, before: bytes, drop: bytes) -> None:
-    """Send some bytes and then a drop of others now and then, until the service ends the connection."""
+    """Send some bytes, and then a few more bytes at a time, until the service ends the connection."""
     with connected(served, before) as client:
         client.settimeout(0.1)
 
@@ -125,7 +125,7 @@ def until_ended(served: Served, before: bytes, drop: bytes) -> None:
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
-    """Return the port that a starting service prints, after it has said what it does before."""
+    """Return the port that a starting service prints after its other messages."""
     assert process.stderr
     lines = []
     for line in process.stderr:
@@ -137,9 +137,9 @@ def port_of(process: subprocess.Popen[str]) -> int:
 
 @contextmanager
 def service(*arguments: str, files: int | None = None) -> Iterator[Served]:
-    """Run `glassformer serve` on a free port; end it by SIGTERM, after which it must end without an error.
+    """Run `glassformer serve` on a free port; end it with SIGTERM, and check that it ends without an error.
 
-    `files` is the maximum number of its open files.
+    `files` is the maximum number of files that the service may open at the same time.
     """
     command = [sys.executable, "-m", "glassformer", "serve", *arguments, "--port", "0"]
     if files:

@@ -1,4 +1,4 @@
-"""Clients that are slow, greedy or broken: each is contained, and other clients are served meanwhile."""
+"""Clients that are slow, greedy or broken do no harm: other clients are served at the same time."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ def attacked(run_folder) -> Iterator[Served]:
 
 
 def memory(served: Served) -> int:
-    """Return the bytes of the service's own process."""
+    """Return the resident bytes of the service's main process."""
     return psutil.Process(served.process.pid).memory_info().rss
 
 
@@ -244,7 +244,7 @@ def test_a_body_of_too_many_parts_is_refused(attacked, path, body, kind):
 
 
 def reader_of(served: Served) -> int:
-    """Return the process of a service that was started last."""
+    """Return the id of the process that the service started last."""
     return max(served.engines(), key=lambda one: psutil.Process(one).create_time())
 
 
@@ -327,7 +327,7 @@ def test_what_is_not_http_is_refused_without_a_trace_in_the_log(attacked, data):
 
 
 def in_chunks(*sizes: int) -> bytes:
-    """Return a whole chunked body: a right request with spaces around it, each chunk of a size."""
+    """Return a complete chunked body: a valid request, padded with spaces, in chunks of these sizes."""
     fields = json.dumps(ONE).encode()
     chunks = [fields, *(b" " * size for size in sizes)]
     return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
@@ -368,7 +368,7 @@ def test_a_body_in_chunks_is_read(attacked, sizes):
 
 
 def test_a_refusal_of_small_chunks_may_cross_another_answer(attacked):
-    """Nothing is written to stderr meanwhile, which the end of the service checks."""
+    """The service must not write to stderr; this is checked when the service ends."""
     head = b"POST /absent HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     for _ in range(300):
         with connected(attacked, head) as client, suppress(OSError):

@@ -1,7 +1,7 @@
-"""What programs that people use send, byte by byte as their sources or documentation say, and what they read.
+"""Requests of widely used programs, byte by byte as in their sources or documentation, and the answers that they read.
 
-Each program makes its requests in its own order, and the test reads the answers as the program does. The texts are
-ours.
+Each program sends its requests in its own order, and the test reads the answers like the program. The texts to
+translate were chosen for this test.
 """
 
 import json
@@ -57,9 +57,9 @@ def parts(fields: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """A request, what its client reads of the answer's JSON, and what that must be.
+    """A request, a function that reads the client's part of the answer's JSON, and the expected value of this part.
 
-    `gives` may be a function of the service's translation of a plain text.
+    The expected value `gives` may be a function of the service's translation of a plain text.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Bodies in chunks: small ones are counted, whatever stands between them, and each request begins anew."""
+"""Bodies in chunks: small chunks are counted, whatever is between them, and the count restarts with each request."""
 
 import h11
 import pytest

@@ -1,4 +1,4 @@
-"""DeepL's API, as its own clients use it."""
+"""DeepL's API, in the way that DeepL's own clients use it."""
 
 import pytest
 

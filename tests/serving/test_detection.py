@@ -1,4 +1,4 @@
-"""Detection: the served language of a text, by lingua if it is installed."""
+"""Language detection: the served language of a text is detected with lingua, if lingua is installed."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def lingua() -> None:
-    """In CI the absence of the package is a failure."""
+    """Skip the test if lingua is not installed; in CI, fail."""
     if find_spec("lingua") is None and os.environ.get("CI"):
         pytest.fail("no lingua-language-detector: install the extra `dev`")
     if find_spec("lingua") is None:

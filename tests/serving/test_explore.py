@@ -1,4 +1,4 @@
-"""The explorer in the service: its page, its questions, and the services that have none."""
+"""The explorer in the service: its page, its questions, and services without an explorer."""
 
 import http.client
 import json
@@ -28,7 +28,7 @@ QUESTION = {"kind": "encode", "side": "source", "text": SENTENCE}
 
 @pytest.fixture(scope="module")
 def explored(run_folder: Path) -> Iterator[Served]:
-    """Return a service whose only visitors are those of these tests."""
+    """Return a service that only these tests visit."""
     with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as one:
         yield one
 
@@ -39,7 +39,7 @@ def page_of(text: str = SENTENCE, **more: str) -> str:
 
 
 def page(served: Served, path: str | None = None, **headers: str) -> Answer:
-    """Return what a browser gets that opens an address of the explorer."""
+    """Return the answer that a browser gets when it opens an address of the explorer."""
     return served.get(path or page_of(), **{"accept": "text/html,*/*;q=0.8", **headers})
 
 
@@ -51,7 +51,7 @@ def asked(served: Served, **question: Any) -> Any:
 
 
 def explorer_of(served: Served) -> int:
-    """Return the explorer's process, which starts after the model's; ids of processes may begin anew in between."""
+    """Return the id of the explorer's process, which starts after the model's process; ids need not ascend."""
     return max(served.engines(), key=lambda one: psutil.Process(one).create_time())
 
 

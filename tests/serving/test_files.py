@@ -1,4 +1,4 @@
-"""Files over LibreTranslate's API: a document in, its translation under a random address, for a while."""
+"""Files over LibreTranslate's API: a document is uploaded, and its translation has a random address for some time."""
 
 import subprocess
 import sys

@@ -31,7 +31,7 @@ def blocks(*languages: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(english_french_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files that the page names; a small random run is the demo's."""
+    """Return a folder with the files that the page names; a small random run takes the place of the demo's run."""
     folder = tmp_path_factory.mktemp("guide")
     shutil.copytree(english_french_run, folder / "runs/demo")
     (folder / "page.html").write_text("<p>The <b>cat</b> slept.</p>\n", encoding="utf-8")

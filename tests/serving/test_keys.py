@@ -1,4 +1,4 @@
-"""Keys: they are checked before anything else is done, and their file can be read by those who could before."""
+"""Keys: they are checked before anything else is done, and the permissions of the key file do not change."""
 
 import json
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ def test_a_form_of_too_many_fields_is_refused_before_its_key_is_looked_for():
 
 
 def test_too_many_values_are_refused_before_they_are_read():
-    """The bodies end with what is not JSON, so that a decoder would say so."""
+    """The bodies end with text that is not JSON, so that a decoder would report an error."""
     some = MOST_VALUES // 2
     for body in (
         b'{"q": [' + b"[]," * (some + 2),

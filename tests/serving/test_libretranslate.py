@@ -1,4 +1,4 @@
-"""LibreTranslate's API: what requests may look like, the answers, and the very texts of its errors."""
+"""LibreTranslate's API: the forms of requests, the answers, and the exact texts of errors."""
 
 import json
 

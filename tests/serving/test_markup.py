@@ -1,4 +1,4 @@
-"""Texts with tags in LibreTranslate's and DeepL's API: as clients send them, and with a model that writes at random."""
+"""Texts with tags in the APIs of LibreTranslate and DeepL, in the form that clients send, and with a random model."""
 
 import re
 from urllib.parse import urlencode
@@ -49,7 +49,7 @@ def test_deepl_takes_tags_in_a_form_and_in_json(served):
 
 
 class Process:
-    """A model that writes a text in capitals, or nothing for some."""
+    """A model that writes each text in capitals, or writes nothing for some texts."""
 
     room = 100
 

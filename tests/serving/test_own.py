@@ -1,4 +1,4 @@
-"""Our own API: all that the translator says."""
+"""The service's own API, which returns all fields of a translation."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Streams of our own API over HTTP: an event for each text, and one at the end."""
+"""Streams of the service's own API over HTTP: an event for each text, and an event at the end."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ def asked(*texts: str, **more: Any) -> dict[str, Any]:
 
 
 def streamed(served: Served, *texts: str, **more: Any) -> list[dict[str, Any]]:
-    """Return what the events of a stream say of each text, in the order of the texts."""
+    """Return the data of each text from the events of a stream, in the order of the texts."""
     answer = served.json("/v1/translate", asked(*texts, **more))
     assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
     fields = [

@@ -1,4 +1,4 @@
-"""The translation page in a browser, with a real service: each task, the keyboard, and nothing that jumps."""
+"""The translation page in a browser, with a real service: each task works, also by keyboard, and nothing jumps."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SENTENCES = 3
 SECOND = ".sentence[data-sentence='1']"
 WORD = ".target[aria-busy=false] .word"
 EVERYTHING = "header *, main > *:not(.about), select, .bar:not(.about *), .under *, .box, .box > *"
-"""All elements besides the texts and what is said about a sentence."""
+"""All elements except the texts and the notes about a sentence."""
 
 Open = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def both(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def visit(served: Served, browser: Any) -> Iterator[Open]:
-    """Return a function that opens the page in a window of its own; errors and requests elsewhere fail the test."""
+    """Return a function that opens the page in a new window; errors and requests to other hosts fail the test."""
     windows, wrong = [], []
 
     def opened(of: Served = served, **how: Any) -> Any:
@@ -60,7 +60,7 @@ def visit(served: Served, browser: Any) -> Iterator[Open]:
 
 
 def _is_error(message: Any) -> bool:
-    """Return whether a message of the console is about the page, not about an answer that refuses a request."""
+    """Return whether a console message is about an error of the page, not about a request that the service refused."""
     return message.type == "error" and not message.text.startswith("Failed to load resource")
 
 
@@ -70,13 +70,13 @@ def translation(served: Served, text: str, **fields: Any) -> Any:
 
 
 def enter(page: Any, text: str) -> None:
-    """Enter a text at once, and wait for its translation."""
+    """Enter a whole text, not key by key, and wait for its translation."""
     page.locator("textarea").fill(text)
     page.locator(WORD).first.wait_for()
 
 
 def shown(page: Any, part: str = ".target") -> str:
-    """Return the translation that the page shows, or a part of it, without what it says about sentences."""
+    """Return the translation that the page shows, or a part of it, without the notes about sentences."""
     script = """part => {
       const copy = document.querySelector(part).cloneNode(true);
       for (const said of copy.querySelectorAll(".reason")) said.remove();
@@ -227,7 +227,7 @@ def test_no_answer_to_an_older_text_is_shown(served, visit):
 
 
 def boxes(page: Any) -> list[Any]:
-    """Return where the elements of the page are, besides the texts and what is said about a sentence."""
+    """Return the positions of the page's elements, except the texts and the notes about a sentence."""
     script = "which => [...document.querySelectorAll(which)].map(one => [one.className, one.getBoundingClientRect()])"
     return page.evaluate(f"JSON.parse(JSON.stringify(({script})({json.dumps(EVERYTHING)})))")
 
@@ -299,7 +299,7 @@ def test_texts_from_right_to_left_stand_right(visit):
 
 
 def choose_file(page: Any, path: Path, data: bytes = b"the cat sleeps") -> None:
-    """Choose a file, which is made."""
+    """Write a file and choose it on the page."""
     path.write_bytes(data)
     page.locator("input[type=file]").set_input_files(path)
 

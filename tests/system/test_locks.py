@@ -1,4 +1,4 @@
-"""The lock of a run: it admits one process at a time, and a crash leaves nothing in the way."""
+"""The lock of a run: it admits one process at a time, and a crash does not leave the run locked."""
 
 import gc
 import json

@@ -114,7 +114,9 @@ print(used[39], used[-1])
     not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="without AVX-512, products in bf16 take half an hour"
 )
 def test_the_limit_of_compiled_products_saves_memory_in_bf16(monkeypatch):
-    """Each product takes about 0.4 MB: in all 767 MB with 32 products and 1,024 with 1,024, which a user may set."""
+    """Each product takes about 0.4 MB. The total is 767 MB with 32 products, and 1,024 MB with 1,024 products, which a
+    user may set.
+    """
     used = []
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
     for kept in (None, "1024"):

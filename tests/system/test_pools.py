@@ -1,4 +1,4 @@
-"""A function called in other processes gives what it gives here, in order, in bounded memory."""
+"""A function called in other processes gives the same results as in this process, in order and in bounded memory."""
 
 import operator
 import os

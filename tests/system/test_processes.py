@@ -16,7 +16,7 @@ LINES = [f"the {word} cat didn't sleep" for word in ("black", "brown", "big", "Ð
 
 
 def started(before: set[psutil.Process]) -> psutil.Process:
-    """Return the process started since then."""
+    """Return the process that has been started since the processes `before` were listed."""
     [process] = set(psutil.Process().children()) - before
     return process
 

@@ -149,7 +149,7 @@ def test_bytes_belong_to_their_word():
 
 
 def test_a_word_has_the_sum_of_its_pieces():
-    """Here neither piece of "cd" has the most: it gets 0.6 + 0.5, and "ab" 0.8."""
+    """Neither piece of "cd" has the largest weight, but their sum 0.6 + 0.5 exceeds the 0.8 of "ab"."""
     sums = membership(each(0), 1).T @ np.array([[0.8, 0.6, 0.5]]) @ membership(each(0, 1, 1), 2)
     assert sums.tolist() == [[0.8, pytest.approx(1.1)]]
     assert link_words("ab cd", "x y", each(0, 1, 1), each(0, 1), [[0.4, 0.6, 0.5], [0.8, 0.0, 0.0]]) == (
@@ -176,7 +176,7 @@ def test_links_are_in_the_order_of_the_target():
 
 
 def test_each_word_of_both_texts_has_a_link():
-    """Nothing attends most to "b" and "d", yet their places tell their words."""
+    """No word attends most to "b" and "d", but their positions decide their links."""
     weights = [[0.8, 0.2, 0.0, 0.0], [0.0, 0.1, 0.8, 0.1]]
     links = link_words("a b c d", "x y", each(0, 1, 2, 3), each(0, 1), weights)
     assert {link.source for link in links} == {*word_spans("a b c d")}
@@ -185,7 +185,7 @@ def test_each_word_of_both_texts_has_a_link():
 
 
 def test_a_word_whose_attention_is_elsewhere_is_linked_by_its_place():
-    """As where a passive's verb tells the form of the words around it: "a été peint par" attends as 1, 1, 0, 2."""
+    """In a passive, the verb decides the forms around it: "a été peint par" attends to the words 1, 1, 0, 2."""
     sums = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
     assert word_path(sums) == [0, 1, 1, 2]
 

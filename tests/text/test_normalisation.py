@@ -40,7 +40,7 @@ def test_the_parts_of_a_normal_text_are_normal(texts: list[str]) -> None:
 
 
 def test_every_white_space_except_the_plain_space_is_found() -> None:
-    """If one of them were printable, `is_normal` would miss it."""
+    """If such a character were printable, `is_normal` would miss it."""
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
     assert len(spaces) > 20
     assert [space for space in spaces if space.isprintable()] == [" "]

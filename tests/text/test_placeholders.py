@@ -42,7 +42,7 @@ def test_each_placeholder_is_one_token_of_the_masked_text(tokenizer, text):
 
 @given(texts, st.randoms(use_true_random=False))
 def test_links_lead_to_the_same_words_of_the_whole_texts(text, chance):
-    """Each word of a target that has the words of its source in another order is linked to the same word."""
+    """The target has the source's words in a different order, and each target word must be linked to the same word."""
     one = masked(text, WORDS)
     spans = word_spans(one.text)
     order = chance.sample(range(len(spans)), len(spans))

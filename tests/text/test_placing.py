@@ -64,7 +64,7 @@ def with_spans(source, target, pairs=None):
 
 
 def with_terms(source, target, pairs, glossary, begun=0):
-    """Return the translation of a source with the terms of a glossary that it lacks."""
+    """Return the translation of a source, with the glossary terms that were missing in it."""
     terms = Terms(glossary=Glossary.of(glossary)).of(source)
     links = linked(source, target, pairs)
     return placed(stripped(source, []), missing_terms(terms, target), terms, target, links, begun)
@@ -246,7 +246,7 @@ def test_a_text_is_copied_with_the_forms_of_its_terms():
 
 @st.composite
 def translations(draw):
-    """Draw a source, its terms, a translation of what is left of it, any links, and how much of it is given."""
+    """Draw a source, its terms, a translation of the source without the terms, links, and the length of the prefix."""
     source = " ".join(draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_size=8)))
     terms = BOTH.of(source)
     rest = stripped(source, [term for term in terms if term.kind == "span"] if draw(st.booleans()) else [])

@@ -1,9 +1,9 @@
-"""Ranks that start quickly: one process imports torch, and each rank is a fork of it, in turn for each of its cases.
+"""Ranks that start quickly: one process imports torch, and forks the ranks of each case, case by case.
 
     python ranks.py FOLDER < cases.json
 
-For each case, rank 0 writes the final weights to FOLDER/NAME.safetensors. Each rank writes the rows of the batches on
-which it computed, update by update, to FOLDER/NAME-rank-NUMBER.json, and how it ended to FOLDER/NAME-ended-NUMBER.txt.
+For each case, rank 0 writes the final weights to FOLDER/NAME.safetensors. Each rank writes the rows of its batches,
+update by update, to FOLDER/NAME-rank-NUMBER.json, and the reason of its end to FOLDER/NAME-ended-NUMBER.txt.
 """
 
 import json
@@ -44,9 +44,9 @@ def examples() -> Examples:
 def rank(
     folder: Path, name: str, dtype: str, dropout: float, resume: str, differs: bool, diverges: bool, **settings: Any
 ) -> str:
-    """Train as one rank, with all weights random and equal; return the reason and the step of the end.
+    """Train as one rank, with random weights that are equal on all ranks; return the reason and the step of the end.
 
-    If the case `differs`, a weight of rank 1 differs in its last bit; if it `diverges`, a weight is not a number.
+    With `differs`, a weight of rank 1 differs in its last bit. With `diverges`, a weight is not a number.
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(getattr(torch, dtype))
@@ -111,10 +111,10 @@ def ending(folder: Path, **case: Any) -> str:
 
 @contextmanager
 def served_store() -> Iterator[int]:
-    """Yield the port of a store which, as with torchrun, another process than the ranks serves.
+    """Yield the port of a store that a separate process serves, as with torchrun.
 
-    A thread of this process that served it could hold a lock of the C library at the moment of a fork, and the rank
-    would wait for that lock for ever.
+    If a thread of this process served the store, the thread could hold a lock of the C library during a fork, and the
+    forked rank would wait for that lock for ever.
     """
     (reading, writing), (waiting, open_until) = os.pipe(), os.pipe()
     child = os.fork()

@@ -1,4 +1,4 @@
-"""One of several ranks that add up numbers, in a process of its own."""
+"""The program of a rank that adds up numbers with other ranks; each rank is a process."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ SIZE, UPDATES = 10, 3
 
 
 def summed(rank: int, count: int, folder: Path, case: str) -> tuple[str, list[list[float]]]:
-    """Return the kind of the sum, and its result for each update; the file in memory lies in the folder."""
+    """Return the kind of the sum, and its result for each update; the file in shared memory is in the folder."""
     sums.MEMORY = str(folder / "memory")
     if case == "no room":
         sums.os.posix_fallocate = _no_room

@@ -1,4 +1,4 @@
-"""The heads that align words are found among heads that look elsewhere."""
+"""The heads that align words are found among heads that attend to other words."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def translator(tmp_path_factory):
 
 
 def looking(heads, shift):
-    """Return an edit with which these heads look at the word of the token, at the step that `shift` names."""
+    """Return an edit that makes these heads attend to the word of a token, at the step given by `shift`."""
 
     def edit(weights):
         edited, (steps, columns) = weights.clone(), weights.shape[-2:]
@@ -43,7 +43,7 @@ def test_the_head_that_aligns_is_found(translator, layer, heads, shift):
 
 
 def test_heads_that_complete_each_other_are_combined(translator):
-    """Head 0 aligns the words at even places, head 3 the others; elsewhere they look at words in no order."""
+    """Head 0 aligns words with even indices, and head 3 words with odd indices; elsewhere, they attend wrongly."""
 
     def edit(weights):
         edited, (steps, columns) = weights.clone(), weights.shape[-2:]
@@ -66,7 +66,7 @@ def test_without_words_to_compare_there_is_no_choice(translator):
 
 
 def test_the_engine_shows_the_chosen_heads(translator):
-    """Links of another layer differ: the engine reads the alignment of the bundle."""
+    """The engine uses the alignment in the bundle: with a different layer, the links differ."""
     text = " ".join(WORDS)
     explanation = translator.explain(text)
     assert explanation.alignment.heads == (0, 1, 2, 3)

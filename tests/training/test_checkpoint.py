@@ -473,8 +473,8 @@ def killed_at(number, call):
     """
     pid = os.fork()
     if pid == 0:
-        # otherwise, garbage collection would wait for ever for threads that only the parent process has, such as
-        # CTranslate2's
+        # otherwise, garbage collection would wait for ever for threads that exist only in the parent process, such as
+        # the threads of CTranslate2
         gc.disable()
         left = [number]
 
@@ -524,7 +524,7 @@ CALLS = [(os, "fsync"), (os, "open"), (Path, "mkdir"), (Path, "write_text"), (Pa
 
 @contextmanager
 def failing(monkeypatch, number):
-    """Let the `number`-th writing call fail as on a full disk; yield the list of calls made."""
+    """Make the `number`-th writing call fail as on a full disk; yield the list of all writing calls."""
     made = []
 
     def guarded(name, call, error):

@@ -21,7 +21,7 @@ from training.ranks import LENGTHS
 STEPS = 50
 COUNTS = (1, 2, 3, 4)
 BOUNDS = {"adam": 1e-12, "adamw": 1e-12, "muon": 1e-12, "float32": 1e-5}
-"""Largest distance between the weights of one rank and of several, relative to the weights."""
+"""Largest allowed distance between the weights from one rank and from several ranks, relative to the weights."""
 
 
 def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", differs=False, diverges=False, **settings):
@@ -44,7 +44,7 @@ def run(folder, cases):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Return a folder with the weights and the used rows of all cases, which one process starts."""
+    """Run all cases in one process; return the folder with their weights and used rows."""
     cases = cases_of("adam")
     cases += [case("changed", 4, 17), case("changed-to-1", 1, 29, resume="changed")]
     cases += [case("changed-to-3", 3, resume="changed-to-1")]
@@ -61,7 +61,7 @@ def trained(tmp_path_factory):
 
 
 def endings(folder, name):
-    """Return how each rank ended."""
+    """Return the reason for which each rank ended."""
     return [path.read_text() for path in sorted(folder.glob(f"{name}-ended-*.txt"))]
 
 
@@ -72,7 +72,7 @@ def used(folder, name):
 
 
 def together(updates):
-    """Return the rows of each update, by whichever rank."""
+    """Return the rows of each update, from all ranks together."""
     return [sorted(chain.from_iterable(rows)) for rows in updates]
 
 
@@ -106,7 +106,7 @@ def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp
 
 @pytest.mark.slow
 def test_every_pair_is_used_once_an_epoch_in_one_order_of_batches(trained):
-    """Proven from what each rank computed on, also where the number of ranks changes from 4 to 1 to 3."""
+    """The used rows of each rank show this, even if the number of ranks changes from 4 to 1 to 3."""
     updates = together(used(trained, "adam-1"))
     done = list(accumulate(len(rows) for rows in updates))
     # the numbers of the updates that end an epoch
@@ -122,7 +122,7 @@ def test_every_pair_is_used_once_an_epoch_in_one_order_of_batches(trained):
 
 @pytest.mark.slow
 def test_ranks_without_a_row_are_among_the_cases(trained):
-    """With 2 ranks, whole batches are shared, of which the last update of an epoch has one; with 4, rows."""
+    """With 2 ranks, each rank gets whole batches, and the last update of an epoch has a single batch; with 4, rows."""
     for count in (2, 3, 4):
         sizes = [[len(rows) for rows in ranks] for ranks in used(trained, f"adam-{count}")]
         assert any(0 in ranks for ranks in sizes)
@@ -144,7 +144,7 @@ def test_a_rank_with_different_weights_ends_all_with_one_message(trained):
 
 @pytest.mark.slow
 def test_all_ranks_end_together_and_rank_0_reports_a_divergence(trained):
-    """The command prints the errors of rank 0, and those that name a rank."""
+    """The command prints the errors of rank 0, and errors that name a rank."""
     said, *others = endings(trained, "diverges")
     assert said.startswith("DivergenceError: training has diverged")
     assert others == ["SystemExit: 1"] * 2

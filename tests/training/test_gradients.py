@@ -1,4 +1,4 @@
-"""The gradient of an update, and the shares of it."""
+"""The gradient of an update, and the shares into which processes split it."""
 
 from dataclasses import replace
 

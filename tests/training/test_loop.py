@@ -123,7 +123,7 @@ def test_a_step_report_describes_the_step(make_model, make_examples):
 
 @pytest.mark.slow
 def test_the_remaining_time_is_estimated_from_the_last_updates(make_model, make_examples, monkeypatch):
-    """A slow first hour, on a busy machine, soon stops counting."""
+    """After a slow first hour on a busy machine, the estimate soon depends only on the faster updates."""
     monkeypatch.setattr("glassformer.training.loop.RECENT", 3)
     reports = steps(make_model(), make_examples(), TrainingConfig(**QUICK, steps=40))
     clock = iter([0.0, *(3600.0 + second / 10 for second in range(10**6))])

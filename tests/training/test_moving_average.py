@@ -1,4 +1,4 @@
-"""The moving average of the weights: its formula, and lending its weights to the model."""
+"""The moving average of the weights: its formula, and its temporary use as the model's weights."""
 
 import pytest
 import torch

@@ -119,8 +119,8 @@ def test_muon_changes_the_rest_like_adam(make_model):
 
 @pytest.mark.parametrize("together", [1, 2**20])
 def test_muon_equals_torchs_up_to_rounding(make_model, monkeypatch, together):
-    """torch.optim.Muon rounds to bf16, of 8 bits, in each of its five iterations: so do we here, all matrices at once
-    or one by one. Sums in another order then differ by some of these roundings.
+    """torch.optim.Muon rounds to bf16, with 8 significant bits, in each of its five iterations. So does this test, with
+    all matrices at once or one by one. A different order of sums changes the results by some of these roundings.
     """
     monkeypatch.setattr(module, "WEIGHTS_TOGETHER", together)
 

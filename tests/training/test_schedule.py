@@ -1,4 +1,4 @@
-"""Learning rates, against the paper's formula."""
+"""Learning rates, compared with the paper's formula."""
 
 import math
 

@@ -14,7 +14,7 @@ from glassformer.training.snapshots import Snapshots
 
 @pytest.fixture
 def snapshots(tmp_path):
-    """Return the snapshots of a run, of which three are kept."""
+    """Return the snapshots of a run that keeps three snapshots."""
     return Snapshots(tmp_path / "snapshots", keep=3)
 
 

@@ -1,4 +1,4 @@
-"""The sum of a tensor of every rank: in shared memory, or by an all-reduce where the ranks cannot share memory."""
+"""The sum of tensors from all ranks: in shared memory, or by an all-reduce if the ranks cannot share memory."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

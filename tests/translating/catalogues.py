@@ -1,4 +1,4 @@
-"""Strings as programs' catalogues have them, and the parts of each that stay as they are."""
+"""Strings from message catalogues of programs, and the parts of each string that must not change."""
 
 GETTEXT = [
     ("Could not open file “%s”: %s", "%s¦%s"),
@@ -157,11 +157,11 @@ MESSAGES = [
 
 CATALOGUES = [*GETTEXT, *BRACES, *DOLLARS, *MEDIAWIKI, *QT_AND_BOOST, *PHONES, *TAGS, *NAMES, *SCRIPTS, *ROWS]
 CATALOGUES += MESSAGES
-"""Sentences, and their parts that stay, in their order, with ¦ between them."""
+"""Sentences, each with its parts that must not change, in order, separated by ¦."""
 
 
 def in_capitals(text: str, stays: str) -> str:
-    """Return a text whose words are in capitals, except the parts that stay."""
+    """Return a text with its words in capitals, except the parts that must not change."""
     parts, begin = [], 0
     for part in stays.split("¦"):
         place = text.index(part, begin)

@@ -19,7 +19,7 @@ from translating import catalogues
 
 
 def in_capitals(text):
-    """Return a text whose words are in capitals, and its spans as they were."""
+    """Return a text with its words in capitals and its spans unchanged."""
     begin, parts = 0, []
     for span in protected_spans(text):
         parts += [text[begin : span.begin].upper(), text[span.begin : span.end]]

@@ -1,4 +1,4 @@
-"""The terms of texts in the translations of a model that writes anything, with any alignment."""
+"""Terms in translations of a model that writes random texts with random alignments."""
 
 import math
 from dataclasses import replace
@@ -78,7 +78,7 @@ TOKENIZERS = {
 
 
 class Model:
-    """Writes the prefix and then anything, and aligns it with anything; brings terms in as the translator does."""
+    """A model that writes the prefix and a random text, with random links; it places terms like the translator."""
 
     def __init__(self, seed, tokenizer, words):
         self.chance, self.tokenizer, self.words = Random(seed), tokenizer, words
@@ -113,7 +113,7 @@ class Model:
 
 
 class Plain(Model):
-    """Writes the words of a text, in their order or from the last to the first, but no span."""
+    """A model that writes the words of a text, in their order or in reverse order, but no span."""
 
     def __init__(self, step):
         super().__init__(0, TOKENIZERS[0.0], [])

@@ -1,4 +1,4 @@
-"""The layers around a search: their order, and that decoding begins before anyone waits for it."""
+"""The layers around a search: their order, and the start of decoding before the first result is requested."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ def request(*texts: str) -> Request:
 
 
 def marking(mark: str) -> Layer:
-    """Return a layer that puts a mark before each text, and behind each translation."""
+    """Return a layer that puts a mark before each text and after each translation."""
 
     def layer(asked: Request, below: Translate) -> Iterator[Translation]:
         found = below(asked._replace(texts=[mark + text for text in asked.texts]))
@@ -34,7 +34,7 @@ def echo(asked: Request) -> Iterator[Translation]:
 
 
 class Listed(Layers):
-    """These layers around this search, whatever a request needs."""
+    """Fixed layers around a fixed search, independent of the request."""
 
     def __init__(self, layers: list[Layer], search: Translate) -> None:
         self.layers, self.search, self.reader = layers, search, self

@@ -19,7 +19,7 @@ def asked(*texts, prefix="", protect=True, links=False):
 
 
 def backwards(request):
-    """Translate each text into its words in capitals, the last first."""
+    """Translate each text into its words in capitals, in reverse order."""
     for text in request.texts:
         words = word_spans(text)
         target = " ".join(text[slice(*word)].upper() for word in reversed(words))
@@ -29,7 +29,7 @@ def backwards(request):
 
 
 def translated(request, below):
-    """Translate as the layers do: texts without pairs of tags go below at once."""
+    """Translate like the layers: texts without pairs of tags are passed directly to the next layer."""
     tagged = tagged_texts(request)
     return tagging(tagged, request, below) if tagged else below(request)
 
@@ -56,7 +56,7 @@ def test_a_pair_goes_around_its_words(text, expected):
 
 
 def test_a_text_whose_placeholders_cannot_be_kept_in_order_stays():
-    """No word follows %d, where the pair would have to be; an alternative of that kind is left out."""
+    """No word follows %d, so the pair of tags has no place; such an alternative is left out."""
     text = 'see %d <a href="%s">here</a>'
     last, first = Translation(text="SEE HERE %d", kept="output"), Translation(text="%d SEE HERE", kept="output")
     [lost] = translated(asked(text), lambda _: iter([replace(last, alternatives=(first,))]))

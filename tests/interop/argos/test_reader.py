@@ -1,4 +1,4 @@
-"""An Argos package is a run that computes the same; a damaged or malicious archive is refused, and nothing unpacked."""
+"""An Argos package is imported as a run that computes the same; a damaged or malicious archive is not unpacked."""
 
 import json
 import stat
@@ -45,7 +45,7 @@ def sentencepiece() -> bytes:
 
 @pytest.fixture(scope="module")
 def files(sentencepiece, tmp_path_factory) -> dict[str, bytes]:
-    """Return the files of a package as training with OpenNMT makes it: no source has an end."""
+    """Return the files of a package as OpenNMT's training makes it: sources do not end with an end token."""
     tokenizer = SentencePieceTokenizer("unigram", sentencepiece)
     tokens = [*OPENNMT, *tokenizer.tokens(range(4, len(tokenizer)))]
     folder = write_folder(tmp_path_factory.mktemp("argos") / "model", tokens, tokens, quantization="int8", joint=True)
@@ -89,7 +89,7 @@ def test_a_package_computes_the_same(files, package, tmp_path):
 
 
 def test_a_package_of_2021_computes_the_same(files, tmp_path):
-    """Its model has binary version 4, vocabularies in lines and no config.json."""
+    """The model of such a package has binary version 4, vocabularies with one word per line, and no config.json."""
     for name, content in files.items():
         (tmp_path / "today" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "today" / name).write_bytes(content)
@@ -211,7 +211,7 @@ def test_a_compression_that_could_fill_the_memory_is_refused(files, tmp_path, me
 
 
 def test_a_size_that_lies_is_found(files, tmp_path):
-    """The directory at the end of the archive says 2 GiB for a file of some bytes."""
+    """The directory at the end of the archive gives a size of 2 GiB for a file of some bytes."""
     path = pack(tmp_path / "m.argosmodel", files, compression=zipfile.ZIP_STORED)
     content = bytearray(path.read_bytes())
     at = content.rindex(b"PK\x01\x02", 0, content.rindex(b"model/model.bin"))

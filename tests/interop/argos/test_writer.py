@@ -1,4 +1,4 @@
-"""A package for Argos is complete and says what it is; a run that it cannot hold is refused."""
+"""A package for Argos is complete and describes itself; a run that Argos does not support is refused."""
 
 import json
 from dataclasses import replace

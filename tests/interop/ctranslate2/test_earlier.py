@@ -1,4 +1,4 @@
-"""A folder that CTranslate2 wrote before 3.0 is read as the installed CTranslate2 reads it."""
+"""A folder from CTranslate2 before 3.0 is imported in the same way as the installed CTranslate2 reads it."""
 
 import shutil
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from interop.hostile import damaged, little_memory, outcome
 FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "earlier_ctranslate2").iterdir() if path.is_dir())
 SOURCE, TARGET = [f"s{number}" for number in range(13)], [f"t{number}" for number in range(19)]
 TOLERANCE = 1e-4
-"""As in `test_reader.py`: the order of sums makes up to 6e-6 here."""
+"""Tolerance as in `test_reader.py`; here, a different order of sums changes results by up to 6e-6."""
 HEADS = {"": 8, "TransformerBase": 8, "TransformerBig": 16, "TransformerSpec": 3}
 FLAG = {value: np.int8(value) for value in (0, 1)}
 
 
 def imported(folder: Path, **texts: Any) -> Bundle:
-    """Return the run made of a folder whose sources have no end, unless the folder says so."""
+    """Import a folder whose sources have no end token, unless the folder says otherwise; return the run."""
     run = folder.with_name("run")
     shutil.rmtree(run, ignore_errors=True)
     return import_ctranslate2_run(folder, run, ForeignTexts(**{"source_eos": False, **texts})).bundle
 
 
 def today(folder: Path, specification: str = "TransformerSpec", **settings: Any) -> Path:
-    """Write a random model of today with as many heads as a specification has."""
+    """Write a random model in today's format, with the number of heads of a specification."""
     heads = HEADS[specification]
     settings = {"config": {}, "d_model": 32 if heads == 16 else 24, "heads": heads, **settings}
     return write_folder(folder, [*OPENNMT, *SOURCE], [*OPENNMT, *TARGET], **settings)
@@ -54,7 +54,7 @@ def test_a_folder_of_an_earlier_release_computes_the_same(stored, tmp_path):
     texts = draw(words(bundle)[0], 8, 5)
     theirs = ctranslate2.Translator(str(folder), compute_type="float32")
     tokens = read_ctranslate2(folder).target
-    # our search never writes these either
+    # glassformer's search never writes these tokens either
     never = [[token] for token in ("<blank>", "[PAD]", "<s>", "[CLS]") if token in tokens]
     expected = theirs.translate_batch(
         texts, beam_size=1, min_decoding_length=0, max_decoding_length=12, suppress_sequences=never
@@ -77,7 +77,7 @@ COPIED: dict[str, Callable[[Path], object]] = {
     "a map of words": lambda folder: (folder / "vmap.txt").write_text("s1\tt1 t2\n"),
     "files of a system": lambda folder: (folder / ".DS_Store").write_bytes(b"\0"),
 }
-"""What happens to a folder on its way through archives, editors and other systems; CTranslate2 loads it as before."""
+"""Changes that archives, editors and other systems make to a folder; CTranslate2 still loads the changed folder."""
 
 
 @pytest.mark.parametrize("how", COPIED)
@@ -155,7 +155,7 @@ def test_every_version_computes_the_same(tmp_path, what, one):
 
 
 def test_a_vocabulary_without_the_unknown_token_has_it_at_its_end(tmp_path):
-    """OpenNMT-tf's files leave it out, though its embeddings have a row for it."""
+    """OpenNMT-tf's vocabulary files leave the unknown token out, although the embeddings have a row for it."""
     tokens = ["<blank>", "<s>", "</s>", *SOURCE, "<unk>"]
     folder = write_folder(tmp_path / "new", tokens, tokens, heads=8, positions=0, joint=True)
     earlier = write_earlier(folder, tmp_path / "theirs", 1)

@@ -66,9 +66,10 @@ def test_every_kind_of_vocabulary_is_converted(make_run, kind, joint):
 @pytest.mark.parametrize("beam_size", [2, 5])
 @pytest.mark.parametrize(("alpha", "share"), [(0.0, 0.9), (0.6, 0.9), (1.3, 0.3)])
 def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, alpha, share):
-    """A large α rewards long outputs, so a search that goes on often finds a better one.
+    """A large α rewards long outputs, so a search that continues for longer often finds a better output.
 
-    An output that is cut at the maximum length is left out, for each search then ranks what it has by rules of its own.
+    Outputs that are cut at the maximum length are left out, because each search then ranks its hypotheses by its own
+    rules.
     """
     ours, theirs = translators
     texts, options = some(41), {"beam_size": beam_size, "length_penalty": alpha, "n_best": beam_size}
@@ -146,7 +147,7 @@ def test_a_text_has_the_same_translation_in_any_batch(translators, run, beam_siz
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_an_output_of_maximum_length_is_the_same_in_any_batch(tmp_path, beam_size):
-    """The maximum length of a batch is that of its longest text."""
+    """The maximum length of a batch is the maximum length of its longest text."""
     ours = random_translator(tmp_path, extra_length=5, seed=1)
     ours.bundle.save(ours.model)
     theirs = Translator.load(ours.bundle.folder, engine="ctranslate2")

@@ -1,4 +1,4 @@
-"""`model.bin` and the files beside it are read as CTranslate2 reads them, or refused in one sentence."""
+"""`model.bin` and the files next to it are read in the same way as in CTranslate2, or refused in one sentence."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def change(folder: Path, at: int, form: str, *values: int) -> None:
 
 
 NAME_ENDS = 4 + 2 + len("TransformerSpec") + 1
-"""Where the name of the specification ends in the file."""
+"""The index in the file at which the name of the specification ends."""
 
 
 def test_variables_and_aliases_have_the_writers_numbers(tmp_path):
@@ -59,7 +59,7 @@ def test_variables_and_aliases_have_the_writers_numbers(tmp_path):
 
 
 def test_the_format_has_not_changed(folder):
-    """The same constants as in the installed CTranslate2."""
+    """The constants are the same as in the installed CTranslate2."""
     content = (folder / "model.bin").read_bytes()
     assert struct.unpack_from("<I", content)[0] == ctranslate2.specs.model_spec.CURRENT_BINARY_VERSION == 6
     assert struct.unpack_from("<I", content, NAME_ENDS)[0] in (5, 6, 7)

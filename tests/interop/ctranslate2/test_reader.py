@@ -1,4 +1,4 @@
-"""A model of CTranslate2 is a run that computes the same; what cannot be imported ends in one sentence."""
+"""A CTranslate2 model is imported as a run that computes the same; other models give one sentence of error."""
 
 import json
 import shutil
@@ -33,12 +33,13 @@ from interop.small_runs import KINDS
 SOURCE, TARGET = [f"s{number}" for number in range(13)], [f"t{number}" for number in range(19)]
 JOINT = [*SOURCE, *TARGET]
 TOLERANCE = 1e-4
-"""The order of sums in float32 makes up to 4e-6 in these models; another row or another table makes more than 0.1."""
+"""In these models, the order of sums in float32 changes results by up to 4e-6; a wrong row or table by more than 0.1.
+"""
 activations = ctranslate2.specs.Activation
 
 
 def imported(folder: Path, **texts: Any) -> Bundle:
-    """Return the run made of a folder, beside it."""
+    """Import a folder into a run next to the folder; return the run."""
     run = folder.with_name("run")
     shutil.rmtree(run, ignore_errors=True)
     return import_ctranslate2_run(folder, run, ForeignTexts(**texts)).bundle
@@ -275,7 +276,7 @@ def test_the_command_imports_a_folder(tmp_path, capsys):
 
 
 def test_int8_products_of_ctranslate2_are_near(tmp_path):
-    """Its own rounding of activations to 8 bits is no part of the imported model, which computes in float32."""
+    """CTranslate2 rounds activations to 8 bits; the imported model computes in float32, without this rounding."""
     folder = foreign(tmp_path / "theirs", quantization="int8")
     bundle = imported(folder)
     assert largest_difference(folder, bundle, SOURCE, TARGET, "int8") < 1

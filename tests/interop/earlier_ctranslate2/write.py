@@ -1,6 +1,6 @@
-"""Write the folders here with an earlier release of CTranslate2 (see README.md): python3.8 write.py FOLDER.
+"""Write test folders with an earlier release of CTranslate2 (see README.md): python3.8 write.py FOLDER.
 
-The release's own specifications make the names, the numbers and the files; only the weights are drawn here.
+The release's own specifications make the names, the numbers and the files; this script only draws the weights.
 """
 
 import sys

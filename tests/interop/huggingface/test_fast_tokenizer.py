@@ -1,4 +1,4 @@
-"""`tokenizer.json` holds our vocabulary; other programs read it in tests/clients."""
+"""`tokenizer.json` contains the run's vocabulary; tests/clients tests other programs that read this file."""
 
 import json
 

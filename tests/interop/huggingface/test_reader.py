@@ -1,4 +1,4 @@
-"""Folders of transformers come back as they were exported; damaged ones are refused in one sentence."""
+"""An exported folder for transformers, imported again, gives the same run; damaged folders give a sentence of error."""
 
 import json
 import random
@@ -23,7 +23,7 @@ from interop.huggingface.test_writer import a_run
 from interop.small_weights import add_small_model
 
 LARGEST = 30e6
-"""Most bytes of Python's that the import of a damaged folder may take."""
+"""Maximum number of bytes that Python may allocate while a damaged folder is imported."""
 
 
 def exported(folder, **settings) -> Bundle:
@@ -39,7 +39,7 @@ def changed(folder, name, **values):
 
 
 def foreign(folder) -> None:
-    """Make an exported folder look like somebody else's."""
+    """Make an exported folder look like the folder of another program."""
     changed(folder, "config.json", **{EXPORTER: ...})
 
 
@@ -80,7 +80,7 @@ def test_a_foreign_folder_computes_the_same_after_its_tokens_are_reordered(tmp_p
     found = import_hugging_face(tmp_path / "theirs", tmp_path / "again")
     assert found.title == {"post": "Marian", "pre": "Pegasus"}[norm] + " of Hugging Face's transformers"
     after, ours, theirs = found.bundle, before.model(), found.bundle.model()
-    # Their `<pad>` is our <bos>, and our own <pad> has become an ordinary token.
+    # The folder's `<pad>` becomes <bos>, and the exported run's <pad> has become an ordinary token.
     names = after.target_tokenizer.tokens(range(len(after.target_tokenizer)))
     assert names[:4] == ["<pad>", "<bos>", "<eos>", "<unk>"]
     source = before.source_tokenizer.encode("the cat sees")
@@ -190,7 +190,7 @@ def test_the_command_takes_a_folder_and_no_options_that_it_tells(tmp_path, capsy
 
 
 def damaged(chance: random.Random, folder) -> str:
-    """Damage one file of a folder at random; return what was done."""
+    """Damage one file of a folder at random; return a description of the damage."""
     path = chance.choice(sorted(path for path in folder.iterdir() if path.name != "README.md"))
     content = bytearray(path.read_bytes())
     kind = chance.choice(["cut", "flip", "insert", "value", "long", "deep"])
@@ -217,7 +217,7 @@ def damaged(chance: random.Random, folder) -> str:
 
 @pytest.mark.long
 def test_damaged_folders_end_in_one_sentence(tmp_path):
-    """600 folders, each with random damage: it is imported or refused, with bounded memory and nothing half-written."""
+    """Each of 600 folders with random damage is imported or refused, with bounded memory and without partial files."""
     exported(tmp_path, norm="post")
     foreign(tmp_path)
     messages = []

@@ -1,4 +1,4 @@
-"""A folder for Hugging Face's transformers is complete; a run that it cannot hold is refused."""
+"""A folder for Hugging Face's transformers is complete; a run that transformers does not support is refused."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Files of ONNX hold the graphs as ONNX numbers their fields; onnx and onnxruntime read them in tests/clients."""
+"""ONNX files contain the graphs, with ONNX's numbers of fields; tests/clients reads the files with onnxruntime."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from glassformer.system.protobuf import fields
 
 
 def found(message: bytes, *numbers: int) -> list[object]:
-    """Return the values of a field of a field … of a message."""
+    """Return the values of a nested field of a message; `numbers` are the field numbers from the outside in."""
     messages = [message]
     for number in numbers:
         messages = [value for one in messages for place, value in fields(one) if place == number]

@@ -1,4 +1,4 @@
-"""Graphs hold the model's matrices once, in 32 or 8 bits; onnxruntime computes them in tests/clients."""
+"""Graphs contain each matrix of the model once, in 32 or 8 bits; tests/clients runs the graphs in onnxruntime."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Folders of ONNX files have the layout that transformers.js opens; it opens them in tests/clients."""
+"""Folders of ONNX files have the layout that transformers.js expects; tests/clients opens them in transformers.js."""
 
 import json
 from importlib.util import find_spec

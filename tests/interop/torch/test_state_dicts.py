@@ -19,7 +19,7 @@ TARGET = torch.tensor([[2, 7, 20, 5, 11], [2, 19, 3, PAD, PAD]])
 
 @pytest.fixture
 def make(seed, float64):
-    """Return a function that makes a tutorial's model whose every parameter is random."""
+    """Return a function that makes a tutorial's model in which every parameter is random."""
 
     def made(kind, **choices):
         model = kind(17, 23, **choices).eval()

@@ -40,7 +40,7 @@ TOKENS = ForeignTokens(
 
 
 def made(kind: type = TorchTutorial, seed: int = 1, target: int = 23) -> Any:
-    """Return a tutorial's model whose every parameter is random."""
+    """Return a tutorial's model in which every parameter is random."""
     torch.manual_seed(seed)
     model = kind(17, target).eval()
     with torch.no_grad():
@@ -84,7 +84,7 @@ OTHERS: dict[str, Any] = {
     "n_averaged": torch.tensor(7),
     "loss": torch.tensor(0.3),
 }
-"""What stands beside a state dict."""
+"""Other entries next to a state dict in a file."""
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_what_programs_save_is_the_same_model(tmp_path, how, kind):
 
 
 def named(start: str) -> dict[str, Any]:
-    """Return the state dict of a tutorial's model with this before each name."""
+    """Return the state dict of a tutorial's model with the prefix `start` before each name."""
     return {f"{start}{name}": tensor for name, tensor in plain().state_dict().items()}
 
 
@@ -253,7 +253,7 @@ SCRIPTS: dict[str, Callable[[], Any]] = {
     "parameters": lambda: {"net": {name: torch.nn.Parameter(tensor) for name, tensor in named("").items()}},
     "double": lambda: {name: tensor.double() for name, tensor in named("module.").items()},
 }
-"""What public training scripts and trainers save."""
+"""The contents of files that public training scripts and trainers save."""
 
 
 @pytest.mark.parametrize("how", SCRIPTS)
@@ -284,7 +284,7 @@ def test_mixed_precisions_lose_nothing(tmp_path):
 
 
 def two(kind: type = TorchTutorial) -> dict[str, Any]:
-    """Return what Lightning saves with a moving average."""
+    """Return the contents of a Lightning checkpoint with a moving average."""
     trained, averaged = made(kind, 1), made(kind, 2)
     state = {f"model.{name}": tensor for name, tensor in trained.state_dict().items()}
     state |= {f"ema_model.module.{name}": tensor for name, tensor in averaged.state_dict().items()}

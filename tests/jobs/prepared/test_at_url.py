@@ -20,7 +20,7 @@ DAMAGE = [lambda content: content[:-4], lambda content: content[:-1] + b"\7", la
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Make a folder with a corpus the current one, and make shards of 60 pairs, so that there are four."""
+    """Make a folder with a corpus the current folder; use shards of 60 pairs, so that there are four shards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shards, "SHARD", 60)
     (tmp_path / "train.tsv").write_text(word_by_word.tsv(word_by_word.pairs(240, 1, 3, 11)))
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def url(folder):
-    """Return the URL of that corpus, which another machine has prepared."""
+    """Return the URL of the prepared corpus, as if another machine had prepared it."""
     url = f"memory://{uuid.uuid4().hex}"
     prepare(settings(folder, url, "first"))
     return url

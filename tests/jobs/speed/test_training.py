@@ -1,4 +1,4 @@
-"""Advice follows from measurements."""
+"""The advice on faster training follows from the measurements."""
 
 from dataclasses import replace
 from functools import cache

@@ -17,7 +17,7 @@ B, H, T, K, W = 2, 3, 4, 5, 7
 
 
 def inputs(keys: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    """Return queries, keys and values, laid out as the heads of a projection are."""
+    """Return queries, keys and values in the memory layout of a projection's heads."""
     sizes = [(T, K), (keys, K), (keys, W)]
     return [torch.randn(B, many, H, width, dtype=dtype).transpose(1, 2).requires_grad_() for many, width in sizes]
 

@@ -1,4 +1,4 @@
-"""Dropout: the dropped values, the scale of the others, and the gradient."""
+"""Dropout: the dropped values, the scale of the values that remain, and the gradient."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from glassformer.model.fast.dropout import Dropout, dropout, dropout_factors
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.3, 0.5, 0.9])
 def test_the_dropped_share_and_the_mean_are_correct(p):
-    """Within five standard deviations of 1 000 003 draws."""
+    """Both are within five standard deviations, for 1 000 003 draws."""
     number = 1_000_003
     torch.manual_seed(7)
     dropped = dropout(torch.ones(number, dtype=torch.float64), p)

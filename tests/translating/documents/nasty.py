@@ -10,7 +10,7 @@ from glassformer.translating.documents.sentences import DocumentSentences
 from models import random_translator
 
 WRITTEN = "aé日 <b>&\"'\\{}[]()%$#*_`|~-+=.,:;!?/0123\u2028\u00a0\ufffd"
-"""The characters that the model writes at random: none of them may become markup."""
+"""The characters that the random model writes; no character may become markup."""
 
 CHUNKS = {
     ".txt": [
@@ -77,9 +77,9 @@ def nasty_files(count: int = 200) -> Iterator[tuple[str, bytes]]:
 
 
 def translated_files(folder: Path) -> dict[str, tuple[bytes, bytes]]:
-    """Return each nasty file before and after its translation by a random model, which a folder is for.
+    """Return each nasty file before and after its translation by a random model; the model's run is in `folder`.
 
-    The model reads and writes characters, and its attention links words and so places tags.
+    The model reads and writes characters. Its attention decides the word links, and thus the places of tags.
     """
     files = {name: (data, DocumentSentences(Document.read(name, data), "en")) for name, data in nasty_files()}
     read = "".join(sorted({*b"".join(data for data, _ in files.values()).decode()} - {"\n", "\r"}))

@@ -1,4 +1,4 @@
-"""Documents: what is not translated stays byte for byte, and what is translated stays valid."""
+"""Documents: untranslated parts stay the same byte for byte, and translated parts stay valid."""
 
 import re
 from html.parser import HTMLParser
@@ -16,7 +16,7 @@ from translating.documents.nasty import CHUNKS
 
 
 def rendered(text: str, status: Status = "ok") -> Translation:
-    """Return what a translator gives for a sentence."""
+    """Return a translation object for a sentence, as from a translator."""
     return Translation(text=text, status=status)
 
 
@@ -91,7 +91,7 @@ def test_a_page_keeps_its_structure_and_all_that_is_no_text():
     "rest", ["<!-- two <p>three</p>", "<a href='two>three</a>", "<td", "<b " * 20_000, "<!--" * 20_000]
 )
 def test_what_has_no_end_stays(rest):
-    """Reading on behind each of many beginnings would take minutes."""
+    """If the reader searched for an end after each of many beginnings, it would take minutes."""
     assert in_capitals("a.html", f"<p>one &amp; {rest}".encode()) == f"<p>ONE &amp; {rest}".encode()
 
 

@@ -45,7 +45,7 @@ ELEMENTS = """(texts) => texts.map((text) => {
 
 @pytest.mark.browser
 def test_a_browser_finds_the_same_elements(translated, page):
-    """Without <b> and <i>, which some pages do not close, so that a browser repeats them in each block that follows."""
+    """<b> and <i> are left out: if a page does not close them, a browser repeats them in each block that follows."""
     for name, both in translated.items():
         if name.endswith(".html"):
             found = page.evaluate(ELEMENTS, [data.decode("utf-8-sig") for data in both])

@@ -1,7 +1,7 @@
-"""Texts in the manner of real pages, written by hand, and many more made of them.
+"""Texts similar to real pages: templates written by hand, and many texts made from these templates.
 
-Each template has places for a text: "{}" is a sentence or a phrase, "{w}" one word. The texts are those of the demo's
-grammar and of everyday pages.
+Each template has placeholders: "{}" is a sentence or a phrase, and "{w}" is one word. The inserted texts come from the
+demo's grammar and from everyday pages.
 """
 
 import random
@@ -177,7 +177,7 @@ TEMPLATES = (
     "<small><a href=x>{}</a> (<a href=y>{w}</a>)</small>",
     "{} <em><strong>{}</strong> {}</em><strong><em>{}</em></strong>",
 )
-"""Units as pages write them."""
+"""Units in the form that pages use."""
 
 Texts = tuple[Sequence[str], Sequence[str]]
 
@@ -218,11 +218,11 @@ UNSPACED = {
         ("แมว", "พรม", "ที่", "น้ำ", "2", "X"),
     ),
 }
-"""Texts of scripts without spaces between words."""
+"""Texts in scripts without spaces between words."""
 
 
 def pages(count: int = 2400, seed: int = 1, texts: Texts = (SENTENCES, WORDS)) -> Iterator[str]:
-    """Yield texts with tags: each template in turn, filled with these sentences and words, and joined now and then."""
+    """Yield texts with tags: each template in turn, filled with these sentences and words; some texts are joined."""
     chance = random.Random(seed)
     for number in range(count):
         text = _filled(TEMPLATES[number % len(TEMPLATES)], texts, chance)

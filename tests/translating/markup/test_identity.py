@@ -36,7 +36,7 @@ def translated(text, render, read=html_units):
 
 
 def in_capitals(text):
-    """Return a text in capitals, as far as these are as long, and the same letters again in small letters."""
+    """Return a text in capitals, except letters whose capital has a different length or another small letter."""
     return "".join(
         one.upper() if len(one.upper()) == 1 and one.upper().casefold() == one.casefold() else one for one in text
     )
@@ -68,7 +68,7 @@ def test_no_text_of_a_script_without_spaces_changes(texts, read):
 @READERS
 @pytest.mark.parametrize("texts", UNSPACED.values(), ids=UNSPACED)
 def test_tags_in_scripts_without_spaces_stay_whole_wherever_words_go(texts, read):
-    """Words stand in another order, some are left out and some added, and the links say so."""
+    """The words are in a different order, some are left out and some are added, with matching links."""
     chance = Random(2)
     for text in pages(len(TEMPLATES), texts=texts):
         found = sentences(text, read)
@@ -82,11 +82,11 @@ def test_tags_in_scripts_without_spaces_stay_whole_wherever_words_go(texts, read
 
 
 MARKS = "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
-"""Marks on letters of Thai."""
+"""Marks that are combined with Thai letters."""
 
 
 def shuffled(text, chance):
-    """Return a translation that has the words of a text in another order, without some and with others."""
+    """Return a translation with the words of a text in a different order, without some words and with new words."""
     words = word_spans(text)
     places = chance.sample(range(len(words)), chance.randint(1, len(words)))
     parts = [text[slice(*words[place])] for place in places]
@@ -239,6 +239,6 @@ BEGINNINGS = ["<a ", "<!--", "</a", "<![", "<b>a</b>", "<a>a</a>", "<br>a", '<a 
 
 @pytest.mark.parametrize("begin", BEGINNINGS)
 def test_a_long_text_takes_seconds(begin):
-    """Minutes, if the time grew with the square of the length."""
+    """The text would take minutes if the time grew with the square of the length."""
     text = begin * (100_000 // len(begin))
     assert translated(text, str) == text

@@ -1,4 +1,4 @@
-"""Tags by projection: none is lost, invented or around nothing, and they stay nested, whatever the links are."""
+"""Projected tags: no tag is lost, invented or put around nothing, and tags stay nested, whatever the links are."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ UNITS = st.lists(PAIR | CHUNK.map(lambda chunk: [chunk]), max_size=5).map(
 
 
 def within_a_unit(chunks):
-    """Return the chunks of the unit that a text and some chunks are."""
+    """Return the chunks of a translation unit made of a text and some chunks."""
     document, placed = "", []
     for chunk in [Chunk("text", "First "), *chunks, Chunk("text", "last")]:
         placed.append(chunk._replace(begin=len(document), end=len(document) + len(chunk.text)))
@@ -73,7 +73,7 @@ def nested(chunks):
 
 
 def paired(chunks):
-    """Return the places of the tags that have a partner."""
+    """Return the indices of the tags that have a partner."""
     closings = closings_of(chunks)
     return {*closings, *closings.values()}
 
@@ -313,7 +313,7 @@ def test_ordered_placeholders_keep_their_order_for_any_links(chunks, data):
 
 
 def filled(chunks):
-    """Return what a program fills by its order, each mark with the place where it stood."""
+    """Return the placeholders that a program fills by their order, each with its original index."""
     order, text = [], ""
     for chunk in chunks:
         if chunk.role == "text":

@@ -1,6 +1,6 @@
-"""Texts with tags as programs send them and as pages have them, and in capitals as far as people read them.
+"""Texts with tags from programs and pages, each with the same text in capitals wherever people read it.
 
-A text without capitals has them everywhere outside its tags and entities.
+None in place of the text in capitals means: capitals everywhere outside tags and entities.
 """
 
 import re

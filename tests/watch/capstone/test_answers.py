@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 class Translator:
-    """A translator whose larger beam finds something else for each sentence with a comma."""
+    """A translator whose larger beam finds a different output for each sentence with a comma."""
 
     def translate(self, texts: list[str], beam_size: int) -> list[Line]:
         return [Line(0, "", f"{beam_size}" if "," in text else text) for text in texts]
@@ -98,7 +98,7 @@ RIGHT_AND_WRONG = {
     "parts.2": ([0.09, 0.25, 0.0099], [0.1, 0.5, 0.99]),
     "pronoun.3": (0.5625, 3 / 16),
 }
-"""By exercise: the right answer, a wrong one, and what the chapter gives."""
+"""For each exercise: the right answer, a wrong answer, and the values that the chapter gives."""
 
 
 def test_every_answer_is_tested():

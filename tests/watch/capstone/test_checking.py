@@ -175,7 +175,7 @@ def test_a_name_with_a_typing_error_is_noted(checked):
 
 
 def attempted(tmp_path, text, step):
-    """Return what is wrong with a step of a file, in this process."""
+    """Check a step of a file in this process; return the error."""
     import torch
 
     from glassformer.watch.capstone.attempts import ATTEMPTS
@@ -219,7 +219,7 @@ def test_the_solution_solves_the_copy_task_on_one_core_within_two_minutes():
 
 @pytest.mark.long
 def test_the_searches_of_the_library_copy_with_the_trained_solution(tmp_path):
-    """The task's 13 ids have an `<eos>` that is not a symbol; a search stops there, and nowhere else."""
+    """One of the task's 13 ids is `<eos>`, which is not a symbol; a search stops at `<eos>` and nowhere else."""
     import torch
 
     import glassformer as gf

@@ -1,4 +1,4 @@
-"""Pictures of one head's attention in Python; web/tests/picture_svg.test.ts tests those that the page saves."""
+"""Pictures of one head's attention in Python; web/tests/picture_svg.test.ts tests the pictures that the page saves."""
 
 import re
 from pathlib import Path

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 FILES = sorted((Path(__file__).parents[3] / "web" / "tests").glob("*.test.ts"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
-"""Kinds of models that together use every formula."""
+"""Kinds of models that together cover every formula."""
 CHANGED: list[dict[str, Any]] = [
     {},
     CHANGES["a row that may look nowhere"] | CHANGES["rows of weights by hand"] | CHANGES["no positions"],

@@ -1,4 +1,4 @@
-"""What a page lights at first, against one forward pass for each head, source word and turned row."""
+"""The highlights of a page at first, compared with one forward pass for each head, source word and turned row."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ def is_word(token: str) -> bool:
 
 
 def closest(translator: Translator, model: gf.Transformer, source: list[int], output: list[int]) -> tuple[int, int]:
-    """Return the row and the rival of the closest call, for a tokenizer of words."""
+    """Return the row in which the two likeliest words are closest, and the rival there, for a tokenizer of words."""
     calls = []
     for place, word in enumerate(output[:-1] or output):
         row = row_under(model, source, output[:place]).tolist()
@@ -52,7 +52,7 @@ def closest(translator: Translator, model: gf.Transformer, source: list[int], ou
 def turn(
     translator: Translator, source: list[int], opening: dict[str, Any], other: tuple[list[int], list[int]] | None = None
 ) -> dict[str, Any] | None:
-    """Return the turned row that makes the model write the rival most probably, trying one after another."""
+    """Try all turned rows one by one; return the row with which the model writes the rival most probably."""
     model, output, row, rival = rounded(translator.model), opening["ids"], opening["row"], opening["rival"]
     word, prefix = output[row], output[:row]
     plain = row_under(model, source, prefix)

@@ -1,4 +1,4 @@
-"""The page as a file: all text of a model or a user stays data, and nothing is fetched."""
+"""The page as a file: no text of a model or a user becomes code, and the page loads nothing from elsewhere."""
 
 import base64
 import hashlib
@@ -132,7 +132,7 @@ def test_a_page_of_a_large_model_is_refused_with_its_size_or_recorded(make_trans
 
 
 def terse(translator: gf.Translator) -> gf.Translator:
-    """Return the translator, made to end its outputs at once, because long recordings would hide the page's size."""
+    """Make a translator end its outputs at once, because long recordings would hide the page's size; return it."""
     model, eos_id = translator.model, translator.bundle.model_config.eos_id
     bias = model.decoder.layers[-1].feed_forward_residual.norm.bias.data
     model.output.weight.data[eos_id] = 100 * bias / bias.square().sum()

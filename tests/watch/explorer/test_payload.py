@@ -1,4 +1,4 @@
-"""The data of a page: weights in halves, PyTorch's numbers from the same halves, the curve, and the size limits."""
+"""The data of a page: weights in half precision, PyTorch's numbers from these weights, the curve, and size limits."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Python's answers to a page: numbers of the model, of the changed model, and of snapshots."""
+"""Python's answers to a page: numbers from the model, from the changed model, and from snapshots."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

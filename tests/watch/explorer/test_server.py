@@ -1,4 +1,4 @@
-"""The server behind the page, which answers only this machine's own page."""
+"""The server behind the page: it answers only the page on this machine."""
 
 import json
 import socket

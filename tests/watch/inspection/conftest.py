@@ -29,7 +29,7 @@ def target():
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
-    """Return a translator that has half learned the copy task."""
+    """Return a translator that has partly learned the copy task."""
     configuration = from_dict({"data": {"task": "copy"}, "tokenizer": {"kind": "words", "joint": False}})
     words = [" ".join(map(str, range(1, 11)))]
     source, target = train_tokenizers(words, words, configuration.tokenizer)

@@ -26,9 +26,9 @@ RIGHT = [
 
 
 def pairs(count, seed):
-    """Return sources of 3 to 10 digits with their targets: read backwards, small digits left out, large ones doubled.
+    """Return sources of 3 to 10 digits; a target is reversed, without the small digits and with the large ones doubled.
 
-    So either side may be the longer one, and batches have padding on both sides.
+    So the source or the target may be longer, and batches have padding on both sides.
     """
     chance = random.Random(seed)
     found = []
@@ -90,13 +90,13 @@ def test_a_model_trained_without_a_mistake_is_not_blamed(settings):
 @pytest.mark.slow
 def test_label_smoothing_is_not_a_mistake():
     found = diagnose(trained(steps=200, smoothing=0.3), pairs(300, 7))
-    assert found.temperature < 0.8  # below 1: the model is less sure than it is right
+    assert found.temperature < 0.8  # below 1: the model is right more often than its probabilities say
     assert found.passed, str(found)
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    """Return pairs of the grammar that the built-in model did not see."""
+    """Return pairs of the grammar that the built-in model was not trained on."""
     return [(one.source, one.target) for one in english_french(1, train=0).splits["valid"][:300]]
 
 
@@ -191,7 +191,7 @@ def test_equally_low_losses_cannot_be_told_apart(lengths, noise):
 
 
 def test_a_fall_within_the_interval_of_the_loss_decides_nothing(lengths, noise):
-    """The paired difference is exact, but weights trained on other pairs would differ more."""
+    """The paired difference is exact, but training on other pairs would change the loss by more than the difference."""
     spread = 0.4 * noise * lengths
     found = compared(none=lengths + spread, no_scale=0.99 * lengths + spread)
     assert found.difference("no_scale")[1] < 0
@@ -200,7 +200,7 @@ def test_a_fall_within_the_interval_of_the_loss_decides_nothing(lengths, noise):
 
 
 def test_a_fall_that_makes_the_pairs_hardly_more_probable_decides_nothing(lengths, noise):
-    """All losses are near 0: 600 tokens fall by 0.3 nats in all, in every pair."""
+    """All losses are near 0: with 600 tokens, the total loss falls by 0.3 nats, and it falls in every pair."""
     spread = 1e-6 * noise * lengths
     found = compared(none=1e-3 * lengths + spread, no_scale=5e-4 * lengths)
     assert found.difference("no_scale")[1] < 0

@@ -19,7 +19,7 @@ def recorded(model, source, target, edits=None):
 
 
 def by_hand(attention, x, memory, mask, *, off=()):
-    """Return multi-head attention, computed head by head, with a row of zeros where the mask hides all keys."""
+    """Return multi-head attention, computed head by head; a row is zero if the mask hides all keys."""
     weight, bias, joined = attention.input_projection.weight, attention.input_projection.bias, []
     for head in range(3):
         rows = [slice(5 * head, 5 * head + 5), slice(15 + 5 * head, 20 + 5 * head), slice(30 + 7 * head, 37 + 7 * head)]

@@ -1,4 +1,4 @@
-"""Under changes, scores and searches equal whole passes without a cache."""
+"""Under changes, scores and searches equal complete forward passes without a cache."""
 
 import pytest
 import torch
@@ -143,7 +143,7 @@ def test_recordings_differ_by_shape_or_by_more_than_the_tolerance():
 
 
 def test_a_translator_applies_changes_at_positions_of_the_target(tmp_path):
-    """Texts enter the batch one after another; the probability of each output is that of a whole pass."""
+    """Texts enter the batch one after another; each output has the same probability as in a complete forward pass."""
     translator = random_translator(tmp_path, extra_length=2)
     model, bundle = translator.model, translator.bundle
     texts = ["the cat sees a big black dog .", "a dog sleeps .", "the big dog", "a cat", "the black cat sees the dog ."]

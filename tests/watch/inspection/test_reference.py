@@ -1,4 +1,4 @@
-"""Two independent forward passes, PyTorch's and NumPy's, give the same numbers, also with mistakes."""
+"""Two independent forward passes, in PyTorch and in NumPy, give the same numbers, with and without mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures: real numbers, the text's colour, alternative text for those who cannot see them."""
+"""Pictures: they show real numbers, use the text's colour, and have an alternative text for screen readers."""
 
 import re
 from xml.etree import ElementTree

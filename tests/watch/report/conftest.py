@@ -1,4 +1,4 @@
-"""Runs for reports: a trained run, and parts of others."""
+"""Runs for reports: a trained run, and logs of invented training runs."""
 
 from collections.abc import Callable
 from pathlib import Path

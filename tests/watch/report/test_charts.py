@@ -43,7 +43,7 @@ def test_curves_missing_in_the_log_are_not_drawn(log):
 
 @pytest.mark.slow
 def test_the_floor_of_the_training_loss_is_the_loss_of_the_best_possible_model(log):
-    """With logits of the smoothed target itself, the objective reaches the number on the chart."""
+    """If the logits equal the smoothed target, the loss equals the floor that the chart shows."""
     smoothing, vocabulary = 0.1, 50
     target = torch.full((vocabulary,), smoothing / vocabulary, dtype=torch.float64)
     target[7] += 1 - smoothing

@@ -1,4 +1,4 @@
-"""The report's reading of the log."""
+"""The history that the report reads from the log."""
 
 import pytest
 
