@@ -160,7 +160,7 @@ pictures.flow(
 # | page | its question | minutes | read before |
 # |---|---|---|---|
 # | [The tour](tour.py) | How can numbers translate a sentence? | 12 | nothing |
-# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 20 | the tour |
+# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 25 | the tour |
 # | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
 # | [Positions](positions.py) | How does the model know which word comes first? | 45 | embeddings |
 # | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
