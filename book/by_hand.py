@@ -782,6 +782,12 @@ for decimals in (4, 3, 2, 1):
 # and it writes out how the number was made.
 
 # %% [markdown]
+# ### What do many believe?
+#
+# *"Nobody knows what a Transformer computes."* Everybody can know it: each step is the arithmetic of this page, and a large
+# model repeats it with more numbers. But nobody chose the weights of a trained model. Training found them, so it is hard to
+# say why they work, and what a single number means.
+#
 # ## Exercises
 #
 # **1. A cell with the pencil.** *Easy · 4 min.* Compute `scores[head 1, cat, black]` of the encoder from the tables Q

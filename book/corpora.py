@@ -907,6 +907,13 @@ assert measured["training"] > measured["test"]
 # target](errata.py#shifted-target).
 
 # %% [markdown]
+# ### What do many believe?
+#
+# *"A BLEU of 40 means that 40 % of the translation is right."* BLEU is not a share of right sentences or words. It is a mean
+# of the shares of runs of one to four tokens, times the brevity penalty. A right translation in other words than the
+# reference's does not get 100, and with a different rule for tokens, the same output gets a different score. So BLEU only
+# compares systems, on the same test set and with the same signature.
+#
 # ## Exercises
 #
 # **1. Which line?** *Hard · 12 min.* `slipped` lost a line, and the picture shows only in which window of 200. Write a

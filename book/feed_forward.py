@@ -285,6 +285,8 @@ assert tuple(layer.feed_forward.expand.weight.T.shape) == (512, 2048)
 assert tuple(layer.feed_forward.contract.weight.T.shape) == (2048, 512)
 assert count(layer.feed_forward) == 512 * 2048 + 2048 + 2048 * 512 + 512 == 2_099_712
 assert everything == 63_082_496
+attentions = [one.self_attention for one in layers] + [one.cross_attention for one in model.decoder.layers]
+assert sum(map(count, attentions)) < in_networks
 
 # %% [markdown]
 # An encoder layer has twice as many parameters in this network as in its attention. All 12 feed-forward networks
@@ -595,6 +597,12 @@ output.clamp(min=0).tolist()
 assert output.min() < 0  # the right output may be negative
 
 # %% [markdown]
+# ### What do many believe?
+#
+# *"Attention does the work, and this network is a detail."* In the paper's base model, these networks have 40 % of the
+# parameters, more than all attention together. And once the weights of attention are there, its output is only a weighted
+# sum of values. The bend, which makes "an adjective *and* a plural" more than the sum of both, is in this network.
+#
 # ## In short
 #
 # - The feed-forward network computes something new from what attention has gathered: each hidden unit asks one question

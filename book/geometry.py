@@ -484,6 +484,12 @@ assert 0.4 < honest < 0.6
 # That is why every share on this page leaves out what it asks about. Many pictures of "the direction of gender" or "the
 # direction of truth" do not.
 #
+# ### What do many believe?
+#
+# *"Words that lie close together in the picture are alike."* A picture shows two of 128 directions, and the rest of the
+# variance is hidden. Two points that are far apart in the room can cast their shadows on the same spot. Only the reverse is
+# sure: points that lie apart in such a picture are at least as far apart in the room.
+#
 # ## Exercises
 #
 # **1.** *Easy · 1 min.* All queries and all keys of a head are turned by the same rotation $R$. By how much does a

@@ -449,6 +449,12 @@ assert difference < 1e-5
 # the page calls a change below 0.08 too little: from seed to seed, its smallest steps differ by that much. To be sure,
 # train with several seeds: [an experiment](experiments/parts.py) does it for single parts.
 #
+# ### What do many believe?
+#
+# *"Attention is all you need."* The paper's title means that words need no other connection, neither recurrence nor
+# convolution. The paper's model also has feed-forward networks, residual connections, norms and positions. Compare the bars
+# above: attention alone ("four heads") is far from the last bar.
+#
 # ## Exercises
 #
 # **1.** *Easy · 1 min.* A model bets equally on 32 words. What is its loss?

@@ -984,6 +984,13 @@ assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 # not. With a high rate from the start, a deep post-norm model (the paper's kind) can reach weights from which it never
 # recovers. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without warm-up.
 #
+# ### What do many believe?
+#
+# *"During training, the model writes a translation, which is then compared with the right one."* It writes nothing. At
+# each position it reads the words of the right translation up to there, and gives a probability to each word that could
+# come next. So a wrong guess does not spoil the positions after it, and all positions are computed at once. The model reads
+# words of its own, mistakes included, only when it translates.
+#
 # ## In short
 #
 # - Training turns random numbers into a translator by one small step, repeated many times: a forward pass over a batch,
@@ -1096,8 +1103,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# **5.** *Easy · 2 min · on the stage.* A model learns words before it learns what decides between them. [Find a step of
-# the training on the
+# **5.** *Easy · 2 min · on the stage.* The model learns to write a sentence before it learns to choose between “il” and
+# “elle”. [Find a step of the training on the
 # stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=training&task=learning)
 # at which it already writes a sentence, but with the wrong pronoun.
 #
