@@ -40,7 +40,7 @@ def test_an_export_without_validation_texts_is_verified_by_random_tokens(glassfo
     result = glassformer("export", tmp_path / "run", "--quantization", "float32")
     assert "verified: 32 of 32 outputs equal the run's" in result.err
     asked = glassformer("export", tmp_path / "run", "--probe", 5)
-    assert (asked.status, "holds no validation texts: give --probe a file of texts" in asked.err) == (1, True)
+    assert (asked.status, "holds no validation texts; give --probe a file of texts" in asked.err) == (1, True)
 
 
 def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
@@ -90,7 +90,7 @@ def test_another_programs_format_is_written_without_that_program_only_if_asked(g
     assert "not verified: transformers is not installed; run `pip install transformers sentencepiece`" in refused.err
     (tmp_path / "scores.json").write_text('[{"name": "BLEU", "value": 33.3, "interval": null, "signature": "nrefs:1"}]')
     written = glassformer(*export, "--unverified", "--license", "mit", "--scores", tmp_path / "scores.json")
-    assert (written.status, written.err) == (0, "not verified, as --unverified asks\n")
+    assert (written.status, written.err) == (0, "not verified, because of --unverified\n")
     assert f"the model is in {tmp_path / 'out'}\n" in written.out
     card = (tmp_path / "out/README.md").read_text()
     assert "license: mit" in card

@@ -51,7 +51,7 @@ def test_a_missing_book_is_an_error_with_advice(glassformer, tmp_path, monkeypat
     (tmp_path / "docs" / "site").mkdir(parents=True)
     (tmp_path / "docs" / "site" / "build.py").touch()
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "docs" / "site" / "build.py")
-    assert "needs the demo's model: run `make site`" in glassformer("learn").err
+    assert "needs the demo's model; run `make site`" in glassformer("learn").err
 
 
 def test_a_source_file_that_the_wheel_leaves_out_of_the_site_comes_from_the_package(site):

@@ -65,7 +65,7 @@ def test_the_table_shows_the_dropped_pairs_and_their_lines(glassformer, files):
     assert ["control", "characters", "1", "2.00", "%", "10"] in rows
     assert "train_source:10  control characters\n    bell\\x07\n    b\n" in result.out
     assert "train_source:7  invalid utf8\n    a\\xff\n    b\n" in result.out
-    assert "warning: invalid UTF-8: prepare and train stop at such a line" in result.out
+    assert "warning: invalid UTF-8: prepare and train stop at an invalid line" in result.out
     assert result.out.endswith("50 pairs, 44 kept (88.00 %). Look at the warnings before training.\n")
     assert sorted(path.name for path in files.iterdir() if path.is_dir()) == []  # nothing is written
 

@@ -86,12 +86,12 @@ def test_the_worst_pairs_are_dropped_by_the_command_of_the_guide(glassformer, tr
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["source"], "expected SRC and TGT, or one file that holds both sides"),
+        (["source"], "expected SRC and TGT, or one file with sources and targets"),
         (["source", "--output", "out"], "got only 'source'; give TGT as well, or join them by `paste"),
-        (["source", "target", "--output", "out"], "--output: expected one file with both sides"),
-        (["source", "target", "--columns", "a,b"], "leave out TGT, or leave out --columns"),
+        (["source", "target", "--output", "out"], "--output: expected one file with sources and targets"),
+        (["source", "target", "--columns", "a,b"], "leave out TGT or --columns"),
         (["pairs.tsv", "--columns", "a"], "--columns: expected SOURCE,TARGET, such as en,fr, got 'a'"),
-        (["pairs.tsv", "--output", "out", "--json"], "--output writes scores as text: leave out --json"),
+        (["pairs.tsv", "--output", "out", "--json"], "--output writes scores as text; leave out --json"),
         (["pairs.tsv", "--part", "1/2"], "--part has no effect without --output"),
         (["pairs.tsv", "--finish"], "--finish has no effect without --output"),
         (["pairs.tsv", "--output", "out", "--ray", "--part", "1/2"], "--ray makes all parts; leave out --part"),

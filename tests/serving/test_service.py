@@ -182,7 +182,7 @@ def test_the_log_says_why_an_engine_ended(run_folder):
     ("arguments", "error"),
     [
         ([], "RUN: expected the folder of a run"),
-        (["RUN"], "does not name its languages: give them, such as --languages en:fr"),
+        (["RUN"], "does not name its languages; give them, for example by --languages en:fr"),
         (
             ["RUN", "--languages", "en:fr", "--languages", "en:fr"],
             "--languages: expected one for each of 1 runs, got 2",

@@ -181,7 +181,7 @@ def test_the_command_takes_a_folder_and_no_options_that_it_tells(tmp_path, capsy
     folder, run = str(tmp_path / "theirs"), str(tmp_path / "again")
     with pytest.raises(SystemExit):
         main(["import", folder, run, "--heads", "4"])
-    assert "--heads: expected no value, because the model sets it" in capsys.readouterr().err
+    assert "--heads: expected no value, because the model decides it" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["import", folder, run, "--languages", "en,de"])
     assert ended.value.code == 0

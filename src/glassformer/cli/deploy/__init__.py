@@ -1,1 +1,1 @@
-"""The commands of the group `Deploy`, which write a model in another program's format."""
+"""The commands of the group `Deploy`, which convert models between formats and serve them."""

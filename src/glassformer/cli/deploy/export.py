@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["export_command"]
 
 PROBE_LINES = 100
-"""Number of validation texts that verify an export by default."""
+"""Default number of validation texts with which an export is verified."""
 CHANGEABLE = ("source_language", "target_language")
 """The settings of a run that can be changed when it is exported."""
 OPTIONS = {
@@ -32,7 +32,7 @@ OPTIONS = {
     "scores": "--scores",
     "page": "--page",
 }
-"""The options that not all formats have, by their field of `ExportOptions`."""
+"""The options that only some formats use, by the field of `ExportOptions`."""
 
 
 def export_command(
@@ -42,14 +42,15 @@ def export_command(
         typer.Argument(metavar="DIR", help="Folder or file to write.  [default: RUN-FORMAT, beside the run]"),
     ] = None,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="Write this format: ctranslate2, huggingface, argos or onnx.")
+        str,
+        typer.Option("--to", metavar="FORMAT", help="Export to this format: ctranslate2, huggingface, argos or onnx."),
     ] = "ctranslate2",
     quantization: Annotated[
         Quantization | None,
         typer.Option(
             "--quantization",
             metavar="TYPE",
-            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: int8 for ctranslate2 "
+            help="Store the weights as float32, bfloat16, float16, int16 or int8.  [default: int8 for ctranslate2 "
             "and argos, else float32]",
         ),
     ] = None,
@@ -59,7 +60,7 @@ def export_command(
             "--probe",
             metavar="FILE|N",
             help="Verify the export on the lines of FILE, or on N validation texts of the run.  [default: 100; random "
-            "tokens if the run has none]",
+            "tokens if the run has no validation texts]",
         ),
     ] = None,
     python: Annotated[
@@ -67,16 +68,18 @@ def export_command(
         typer.Option(
             "--python",
             metavar="FILE",
-            help="Verify with the packages of this Python interpreter.  [default: the one that runs glassformer]",
+            help="Verify with the packages of this Python interpreter.  [default: glassformer's interpreter]",
         ),
     ] = "",
     unverified: Annotated[bool, typer.Option("--unverified", help="Do not verify the export.")] = False,
     licence: Annotated[
-        str, typer.Option("--license", metavar="NAME", help="Licence of the model, for its card, such as cc-by-4.0.")
+        str, typer.Option("--license", metavar="NAME", help="Name this licence in the model card, such as cc-by-4.0.")
     ] = "",
     scores: Annotated[
         Path | None,
-        typer.Option("--scores", metavar="FILE", help="Scores for the model's card, printed by `evaluate --json`."),
+        typer.Option(
+            "--scores", metavar="FILE", help="Put these scores, printed by `evaluate --json`, into the model card."
+        ),
     ] = None,
     page: Annotated[
         str,
@@ -89,13 +92,15 @@ def export_command(
     ] = "",
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="data.NAME=VALUE", help="Set data.source_language or data.target_language."),
+        typer.Option(
+            "--set", metavar="data.NAME=VALUE", help="Set data.source_language or data.target_language. Repeatable."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a model in another program's format, and verify it.
 
-    The command fails if the log probabilities differ by more than quantization explains.
+    The command fails if the exported model gives log probabilities that differ by more than quantization explains.
     """
     from glassformer.bundle import Bundle
     from glassformer.interop.exporting import ExportOptions
@@ -172,7 +177,7 @@ def _is_score(row: object) -> bool:
 
 
 def _validation(run: Path) -> str:
-    """Return the loss and the score of the kept weights on the validation texts; "" if the run has none."""
+    """Return the loss and the score of the exported weights on the validation texts; "" if none were measured."""
     from glassformer.jobs.log import METRICS_FILE, best
 
     loss, measured = best(run / METRICS_FILE)
@@ -180,7 +185,7 @@ def _validation(run: Path) -> str:
 
 
 def _probes(run: Path, probe: str | None) -> list[str] | None:
-    """Return the texts of a file, or N validation texts of the run; None if the run has none and N is not given."""
+    """Return the texts of a file, or N validation texts of the run; None if there are none and none were requested."""
     from glassformer.corpus.readers import read_lines
     from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
 
@@ -191,12 +196,12 @@ def _probes(run: Path, probe: str | None) -> list[str] | None:
         return [source for source, _ in pairs[: PROBE_LINES if probe is None else int(probe)]]
     if probe is None:
         return None
-    raise DataError(f"{run / PREPARED} holds no validation texts: give --probe a file of texts")
+    raise DataError(f"{run / PREPARED} holds no validation texts; give --probe a file of texts")
 
 
 def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> None:
     if found is None:
-        typer.echo("not verified, as --unverified asks", err=True)
+        typer.echo("not verified, because of --unverified", err=True)
     else:
         share = f"{found.equal} of {found.outputs} outputs equal the run's"
         typer.echo(

@@ -22,7 +22,7 @@ _SHARED = {
     (False, True): ", one matrix for target and output",
     (True, True): ", one matrix for source, target and output",
 }
-"""What a model shares, by `tie_embeddings` and `tie_output`."""
+"""A description of the model's shared matrices, by `tie_embeddings` and `tie_output`."""
 
 
 def import_command(
@@ -30,21 +30,27 @@ def import_command(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="A folder of Hugging Face's transformers or CTranslate2, an .argosmodel file, or a state dict.",
+            help="Folder of Hugging Face's transformers or CTranslate2, .argosmodel file, or state dict to import.",
         ),
     ],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder to write.")],
     heads: Annotated[
-        int | None, typer.Option("--heads", metavar="N", help="Number of heads of each attention.", min=1)
+        int | None,
+        typer.Option(
+            "--heads", metavar="N", help="Number of attention heads, which a state dict does not show.", min=1
+        ),
     ] = None,
     source_vocabulary: Annotated[
         Path | None,
         typer.Option(
-            "--source-vocabulary", metavar="FILE", help="Source tokens in the order of their ids: lines, or JSON."
+            "--source-vocabulary",
+            metavar="FILE",
+            help="Source tokens in the order of their ids, one per line or as JSON.",
         ),
     ] = None,
     target_vocabulary: Annotated[
-        Path | None, typer.Option("--target-vocabulary", metavar="FILE", help="Target tokens, in the same form.")
+        Path | None,
+        typer.Option("--target-vocabulary", metavar="FILE", help="Target tokens, in the form of --source-vocabulary."),
     ] = None,
     special_ids: Annotated[
         str | None,
@@ -55,16 +61,19 @@ def import_command(
         ),
     ] = None,
     tokens: Annotated[
-        Literal["words", "characters"], typer.Option("--tokens", help="How texts are cut into tokens.")
+        Literal["words", "characters"], typer.Option("--tokens", help="Cut texts into words or characters.")
     ] = "words",
     source_bos: Annotated[
-        bool, typer.Option("--source-bos", help="Begin each source with <bos>, if the model was trained so.")
+        bool,
+        typer.Option(
+            "--source-bos", help="Begin each source with <bos>, because the model was trained with such sources."
+        ),
     ] = False,
     source_eos: Annotated[
         bool | None,
         typer.Option(
             "--source-eos/--no-source-eos",
-            help="Whether sources end with </s>, if a CTranslate2 folder does not say so.",
+            help="End sources with </s>, or not, if a CTranslate2 folder does not say which.",
             show_default=False,
         ),
     ] = None,
@@ -73,7 +82,7 @@ def import_command(
         typer.Option(
             "--sentencepiece",
             metavar="FILE",
-            help="Sentencepiece model for a CTranslate2 folder; twice if source and target have their own.",
+            help="Sentencepiece model for a CTranslate2 folder. Give two if source and target have separate models.",
         ),
     ] = None,
     languages: Annotated[
@@ -88,7 +97,7 @@ def import_command(
         typer.Option(
             "--prefix",
             metavar="TEXT",
-            help="Import the model whose names begin so, if a file holds several.",
+            help="Import the model whose weight names begin with TEXT, if a file holds several models.",
         ),
     ] = None,
     overrides: Annotated[
@@ -96,7 +105,7 @@ def import_command(
         typer.Option(
             "--set",
             metavar="model.NAME=VALUE",
-            help="Set what the weights do not show, such as model.norm=pre. Repeatable.",
+            help="Set a field that the weights do not show, such as model.norm=pre. Repeatable.",
         ),
     ] = None,
     pairs: Annotated[
@@ -106,10 +115,10 @@ def import_command(
 ) -> None:
     """Turn a model trained elsewhere into a run.
 
-    It knows Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers, and the state dicts of three
+    Models of these kinds can be imported: Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers;
+    CTranslate2, from folders and from packages of Argos Translate and LibreTranslate; and the state dicts of three
     tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on sequence-to-sequence models, and the
-    Annotated Transformer. It reads models of CTranslate2 in folders and in packages of Argos Translate and
-    LibreTranslate. Only a state dict needs the options for heads and special tokens.
+        Annotated Transformer. Only a state dict needs the options for heads and special tokens.
     """
     from glassformer.evaluation.items import read_items
     from glassformer.interop.argos.reader import import_argos, is_argos
@@ -132,7 +141,7 @@ def import_command(
         "--prefix": prefix,
     }
     of_ctranslate2 = {"--sentencepiece": sentencepiece, "--source-eos": source_eos}
-    items = read_items(corpus_of(pairs, None)) if pairs else None  # before the import, which may take long
+    items = read_items(corpus_of(pairs, None)) if pairs else None  # read before the import, which may take long
     if is_argos(source):
         _leave_out(told | of_ctranslate2 | {"--set": overrides})
         imported = import_argos(source, run, languages=tags)
@@ -178,7 +187,7 @@ def _calibrate(run: Path, items: "Items") -> None:
 def _leave_out(options: dict[str, Any]) -> None:
     for option, value in options.items():
         if value is not None:
-            raise ConfigError(f"{option}: expected no value, because the model sets it, got {quoted(str(value))}")
+            raise ConfigError(f"{option}: expected no value, because the model decides it, got {quoted(str(value))}")
 
 
 def _report(imported: "Imported", run: Path) -> None:
@@ -190,15 +199,15 @@ def _report(imported: "Imported", run: Path) -> None:
     )
     if imported.difference:
         typer.echo(
-            "its layer norm treats a small variance differently: on random tokens, a logit differs by "
-            f"{imported.difference:.1g} at most",
+            "the original layer norm treats small variances differently: on random tokens, logits differ by at most "
+            f"{imported.difference:.1g}",
             err=True,
         )
 
 
 def _given(option: str, value: T | None) -> T:
     if value is None:
-        raise ConfigError(f"{option}: expected a value, got nothing; the weights do not show it")
+        raise ConfigError(f"{option}: expected a value, got nothing; give it, because the weights do not show it")
     return value
 
 
@@ -216,5 +225,5 @@ def _special_ids(text: str | None) -> Any:
 def _pair(option: str, text: str, separator: str) -> tuple[str, str]:
     first, found, second = text.partition(separator)
     if not (first and found):
-        raise ConfigError(f"{option}: expected two texts around {separator!r}, got {quoted(text)}")
+        raise ConfigError(f"{option}: expected two texts with {separator!r} between them, got {quoted(text)}")
     return first, second

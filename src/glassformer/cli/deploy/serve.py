@@ -21,7 +21,7 @@ __all__ = ["serve_command"]
 
 AccessLog = Literal["requests", "texts", "nothing"]
 PORT = 5000
-"""LibreTranslate's port, which its clients use unless they are told otherwise."""
+"""LibreTranslate's port, which LibreTranslate's clients use by default."""
 
 
 def serve_command(
@@ -43,7 +43,8 @@ def serve_command(
         typer.Option(
             "--languages",
             metavar="SOURCE:TARGET",
-            help="Languages of a run that does not name its own, such as en:fr. Repeat for each run, in their order.",
+            help="Languages of a run whose configuration does not name them, such as en:fr. Repeat for each run, in "
+            "order.",
         ),
     ] = None,
     computing: Computing,
@@ -65,7 +66,7 @@ def serve_command(
     ] = None,
     new_key: Annotated[
         str | None,
-        typer.Option("--new-key", metavar="NAME", help="Add a key to the file of --keys, print it, and end."),
+        typer.Option("--new-key", metavar="NAME", help="Add a new key to the file of --keys, print the key, and exit."),
     ] = None,
     behind_proxy: Annotated[
         int,
@@ -73,7 +74,7 @@ def serve_command(
             "--behind-proxy",
             min=0,
             metavar="N",
-            help="Trust N reverse proxies: take a client's address from the N-th entry of X-Forwarded-For, "
+            help="Trust N reverse proxies: read a client's address from the N-th entry of X-Forwarded-For, "
             "counted from the end.  [default: 0, the address of the connection]",
             show_default=False,
         ),
@@ -84,8 +85,8 @@ def serve_command(
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, DeepL's, and our own.
 
-    Runs until Ctrl-C or SIGTERM; it then completes the requests in progress. Only this machine can reach the service
-    unless --host says otherwise. The limits are settings: --set serving.characters=5000.
+    The service runs until Ctrl-C or SIGTERM, and then completes the requests in progress. By default, only this machine
+    can reach the service; see --host. Limits are settings, such as --set serving.characters=5000.
     """
     if new_key is not None:
         _add_key(keys, new_key)
@@ -115,7 +116,7 @@ def _add_key(keys: Path | None, name: str) -> None:
     from glassformer.serving.limits import add_key
 
     if keys is None:
-        raise ConfigError("--new-key needs --keys FILE: give the file to add the key to")
+        raise ConfigError("--new-key needs --keys FILE; give the file to which to add the key")
     typer.echo(add_key(keys, name))
 
 
@@ -149,7 +150,7 @@ def _model(
     data = bundle.configuration.data
     source, _, target = pair.partition(":") if pair else (data.source_language, "", data.target_language)
     if not source or not target:
-        raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
+        raise ConfigError(f"{run} does not name its languages; give them, for example by --languages en:fr")
     source, target = code_of(source), code_of(target)
     process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics, log)
     decoding = changed_settings("decoding", bundle.configuration.decoding, combination.settings | how["settings"])

@@ -24,7 +24,7 @@ __all__ = ["Measuring", "bench_command", "bench_train_command", "bench_translate
 
 
 class Measuring(NamedTuple):
-    """The time to measure for, and the form of the result."""
+    """The options of both benchmarks: the measuring time, and the form of the result."""
 
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")] = (
         30.0
@@ -56,8 +56,8 @@ def bench_train_command(
     """Measure the speed of training, and where its time goes.
 
     Print target tokens per second, the share of the machine's peak speed that training reaches, and the time by kind of
-    work; then try other settings and recommend the faster ones. To plan a training run (time, memory, batch size), use
-    `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
+    work. Then try other settings, and recommend those that are faster. To plan a training run (time, memory, batch
+    size), use `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
     """
     from glassformer.bundle import CONFIG
     from glassformer.jobs.speed.of_training import training_speed
@@ -88,8 +88,8 @@ def bench_translate_command(
 ) -> None:
     """Measure the speed of translation, and where its time goes.
 
-    Print sentences and tokens per second, with beam and greedy search, all lines together and line by line; then
-    try other settings and recommend the faster ones.
+    Print sentences and tokens per second, with beam and greedy search, with all lines together and line by line. Then
+    try other settings, and recommend those that are faster.
     """
     _silence_the_profiler()
     from glassformer.jobs.speed.of_translation import translation_speed
@@ -106,7 +106,7 @@ def bench_translate_command(
 
 
 def _silence_the_profiler() -> None:
-    """Keep messages of torch's profiler off stderr; torch reads this variable when it is imported."""
+    """Keep the messages of torch's profiler off stderr, by a variable that torch reads when it is imported."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 

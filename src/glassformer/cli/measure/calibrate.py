@@ -32,24 +32,25 @@ def calibrate_command(
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Argument(metavar="TARGET", help="Their translations, for the confidence.")
+        str | None, typer.Argument(metavar="TARGET", help="Translations of SOURCE, needed for the confidence.")
     ] = None,
     flagged: Annotated[
-        float, typer.Option("--flagged", min=1e-6, max=0.5, help="Share of these outputs to flag.")
+        float,
+        typer.Option("--flagged", min=1e-6, max=0.5, help="Choose thresholds that flag this share of the outputs."),
     ] = FLAGGED,
     close_chrf: Annotated[
         float,
-        typer.Option("--close", min=0, max=100, help="Minimum chrF of an output that is close to its reference."),
+        typer.Option("--close", min=0, max=100, help="Count an output as close to its reference from this chrF on."),
     ] = CLOSE_CHRF,
     search: SearchOptions,
     computing: Computing,
 ) -> None:
     """Calibrate the guards against suspicious outputs, and confidence.
 
-    The run translates its validation pairs, or the given texts. An output is suspicious if it repeats itself, copies
-    the source, or differs from almost all of these outputs in length, script, numbers or probability. The result,
-    RUN/guards.json, belongs to one search: give the beam size and the settings that you will translate with. With
-    decoding.shortlist, the shortlist is made, too, if the run has none.
+    The run translates its validation pairs, or the given texts. Later, an output is suspicious if it repeats itself,
+    copies the source, or differs from almost all of these outputs in length, script, numbers or probability. The
+    result, RUN/guards.json, is valid for one search only: give the beam size and the settings with which you will
+    translate. With decoding.shortlist, a missing shortlist is also made.
     """
     from glassformer.jobs.shortlists import keep_shortlist_of
 
@@ -62,7 +63,7 @@ def calibrate_command(
 
 
 def calibrate_run(translator: "Translator", items: "Items", **options: Any) -> None:
-    """Calibrate the guards of a run, store them, and print what came out; `options` are those of `calibrate`."""
+    """Calibrate the guards of a run, store them, and print the result; `options` are arguments of `calibrate`."""
     from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate
 
     items = items.first(CALIBRATED_TEXTS)
@@ -73,7 +74,7 @@ def calibrate_run(translator: "Translator", items: "Items", **options: Any) -> N
 
 
 def _items(run: "Path", configuration: "Configuration", source: str | None, target: str | None) -> "Items":
-    """Return the given texts, with references if there are any, or the run's validation pairs."""
+    """Return the given texts, with their references if given; without texts, the run's validation pairs."""
     from glassformer.corpus.files import format_of
     from glassformer.corpus.readers import read_lines
     from glassformer.evaluation.items import Items, read_items
@@ -83,7 +84,7 @@ def _items(run: "Path", configuration: "Configuration", source: str | None, targ
 
     if source is None:
         if not (pairs := read_valid_pairs(run / PREPARED)):
-            raise ConfigError(f"{run} holds no validation pairs: give SOURCE, and TARGET for the confidence")
+            raise ConfigError(f"{run} holds no validation pairs; give SOURCE, and TARGET for the confidence")
         return validation_items(configuration, pairs, most=CALIBRATED_TEXTS)
     if target is None and format_of(source) == "lines":
         return Items.of(([line] for line in read_lines(source)), group=False)
@@ -99,17 +100,17 @@ def _print(guards: "Guards") -> None:
     for name, value in guards.thresholds.items():
         table.add_row(name, f"{value:.3g}")
     Console(highlight=False).print(table)
-    typer.echo(f"thresholds are the quantile {guards.quantile:.2%} of the outputs; {calibration_result(guards)}")
+    typer.echo(f"each threshold is the {guards.quantile:.2%} quantile of the outputs; {calibration_result(guards)}")
 
 
 def calibration_result(guards: "Guards") -> str:
-    """Return in words what a calibration of guards has found."""
+    """Return the result of a calibration of guards, in words."""
     names = {"exact": "exactly right", "close": f"chrF ≥ {guards.close_chrf:g}"}
     fitted = ((name, getattr(guards, part)) for part, name in names.items())
     errors = ", ".join(f"{one.error:.1%} ({name})" for name, one in fitted if one)
     missing = "".join(f"; no confidence ({names[part]}): {why}" for part, why in guards.unfitted.items())
     return (
-        f"{guards.outputs:,} outputs, of which {guards.flagged:.1%} are suspicious by the thresholds of the other half"
+        f"{guards.outputs:,} outputs, of which {guards.flagged:.1%} are suspicious by thresholds from the other half"
         + (f"; confidence off by {errors} on average" if errors else "")
         + missing
     )

@@ -23,7 +23,9 @@ __all__ = ["COMPARED_COLUMNS", "compare_command"]
 
 def compare_command(
     first: Annotated[str, typer.Argument(metavar="RUN", help="Run directory, or file of translations.")],
-    second: Annotated[str, typer.Argument(metavar="RUN", help="Run directory, or file, to compare with the first.")],
+    second: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run directory, or file of translations, to compare with the first.")
+    ],
     *,
     test: TestSet,
     hypotheses: Annotated[
@@ -39,13 +41,13 @@ def compare_command(
 ) -> None:
     """Test whether two runs differ by more than chance, and where.
 
-    Intervals come from paired bootstrap, p-values from approximate randomisation. Without SRC, compare the runs on the
-    test (or validation) files of their configurations, or on the splits of their task.
+    Paired bootstrap gives the intervals, and approximate randomisation the p-values. Without SRC, compare the runs on
+    the test (or validation) files of their configurations, or on the splits of their task.
     """
     wanted: dict[str, Any] = {"examples": examples, "seed": seed}
     if hypotheses:
         if search != SearchOptions():
-            raise ConfigError("--beam-size and --set have no effect on files of translations: leave them out")
+            raise ConfigError("--beam-size and --set have no effect on files of translations; leave them out")
         results = [_of_files(first, second, test, **wanted)]
     else:
         results = list(_of_runs(first, second, test, search.settings(), **wanted))
@@ -75,7 +77,7 @@ def _of_runs(
     runs = Translator.load(first, settings=settings), Translator.load(second, settings=settings)
     if test.source is None:
         if test.group is not None:
-            raise ConfigError("--group has no effect on the runs' own test sets: give SRC, or leave out --group")
+            raise ConfigError("--group has no effect on the runs' own test sets; give SRC, or leave out --group")
         sets = shared_test_sets(*(run.bundle.configuration for run in runs))
     else:
         sets = {"": _given(test, runs[0])}
@@ -86,7 +88,7 @@ def _of_runs(
 def _given(test: TestSet, run: "Translator | None" = None) -> "Items":
     """Return the items of the given files."""
     if test.source is None:
-        raise ConfigError("files of translations are compared on a test set: give SRC and REF, or a .tsv file")
+        raise ConfigError("files of translations are compared on a test set; give SRC and REF, or a .tsv file")
     return test.items(run.bundle.configuration if run else None)
 
 
@@ -114,8 +116,8 @@ def _print(result: "SystemComparison") -> None:
             console.print(f"{letter} {share:>7}  {output}")
     if shown := len(result.disagreements):
         console.print(
-            f"\nThe {shown} of {result.differing:,} lines that differ most; % = the share of characters to edit to get "
-            "the nearest reference."
+            f"\nThe {shown} of {result.differing:,} lines that differ most; % = share of characters to edit for the "
+            "nearest reference."
         )
 
 
@@ -150,4 +152,5 @@ COMPARED_COLUMNS: "dict[str, Callable[[Comparison], str]]" = {
     "p": lambda one: f"{one.p_value:.4f}",
     "": lambda one: _verdict(one),
 }
-"""The columns of the table: heading, and a metric's cell. `--json` prints every field and property of `Comparison`."""
+"""The columns of the table: each heading, and the function that gives a metric's cell. `--json` prints every field and
+property of `Comparison`."""

@@ -25,7 +25,9 @@ def estimate_command(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")
     ] = 15.0,
-    presets: Annotated[bool, typer.Option("--presets", help="List the model presets with their parameters.")] = False,
+    presets: Annotated[
+        bool, typer.Option("--presets", help="List the model presets with their numbers of parameters.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Estimate time and memory of a training run on this machine.
@@ -56,7 +58,7 @@ def estimate_command(
 
 @contextmanager
 def stage_on_stderr() -> Iterator[Callable[[str], object]]:
-    """Show the current stage on stderr: live in a terminal, as a line elsewhere."""
+    """Show the current stage on stderr: as a live status in a terminal, and as a line elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_command", "print_splits"]
 
 
-_OF_TASK = "on the splits of a built-in task: give SRC and REF, or leave it out"
+_OF_TASK = "on the splits of a built-in task; give SRC and REF, or leave it out"
 
 
 def evaluate_command(
@@ -41,7 +41,7 @@ def evaluate_command(
     test: TestSet,
     more: Annotated[
         list[Path] | None,
-        typer.Option("--reference", metavar="FILE", help="Score against these references as well. Repeatable."),
+        typer.Option("--reference", metavar="FILE", help="Also score against the references in FILE. Repeatable."),
     ] = None,
     models: ChosenModels,
     search: SearchOptions,
@@ -91,7 +91,7 @@ def evaluate_command(
 
 
 def print_splits(results: "Iterable[SplitResult]", beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-    """Print a table of scores, one line per split; `beside` has the scores of the model in the package by split."""
+    """Print a table of scores, one line per split; `beside` has the scores of the model in the package, by split."""
     from rich.console import Console
     from rich.table import Table
 
@@ -108,7 +108,10 @@ def print_splits(results: "Iterable[SplitResult]", beside: Mapping[str, Mapping[
 
 
 def _pairs(result: "SplitResult") -> str:
-    """Return the share of right minimal pairs: for each of up to two kinds, or for all kinds and the hardest one."""
+    """Return the share of minimal pairs with two right outputs: for each kind, or for all kinds and the hardest.
+
+    If there are more than two kinds, only the total and the kind with the lowest share are given.
+    """
     if len(result.pairs) <= 2:
         return ", ".join(f"{kind} {share:.1f} %" for kind, (share, _) in result.pairs.items())
     total = sum(count for _, count in result.pairs.values())
@@ -124,13 +127,13 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
 
 
 def _evaluate_finished(folder: Path, test: TestSet, more: Sequence[Path], *, bootstrap: bool, as_json: bool) -> None:
-    """Score the translations that `bulk` has written, without a model."""
+    """Score the translations that `bulk` wrote, without a model."""
     from glassformer.evaluation.metrics import metrics_named
     from glassformer.jobs.bulk import finished_translations
     from glassformer.jobs.evaluation import score_outputs
 
     if test.source is None:
-        raise ConfigError(f"{folder} holds translations: give the file that was translated as SRC, and REF")
+        raise ConfigError(f"{folder} holds translations; give the file that was translated as SRC, and REF")
     items = test.items(more=more)
     metrics = test.metrics(items)
     metrics_named(metrics)
@@ -164,7 +167,7 @@ def _items(configuration: "Configuration", test: TestSet, more: Sequence[Path]) 
 
 
 def _warn_of_empty(translations: "Sequence[Translation]") -> None:
-    """Print on stderr the number of sources without a translation, by reason."""
+    """Print the number of sources without a translation on stderr, by reason."""
     from glassformer.translating.translation import TRANSLATED
 
     reasons = Counter(one.status for one in translations if one.status not in TRANSLATED)

@@ -22,7 +22,7 @@ def score_command(
         str,
         typer.Argument(
             metavar="SRC",
-            help="Source text, one sentence per line; or a .tsv, .jsonl or .parquet file with both sides.",
+            help="Source text, one sentence per line; or a .tsv, .jsonl or .parquet file with sources and targets.",
         ),
     ],
     target: Annotated[
@@ -39,7 +39,9 @@ def score_command(
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="DIR", help="Score SRC (a file, glob or URL) in parts, written to DIR."),
+        typer.Option(
+            "--output", metavar="DIR", help="Score SRC (a file, glob or URL) in parts, and write the parts to DIR."
+        ),
     ] = None,
     parts: Parts,
     ensemble: Ensemble = None,
@@ -49,8 +51,9 @@ def score_command(
 ) -> None:
     """Print the log probability that a model gives to each target.
 
-    Each line is log_prob, score and number of tokens; it is empty where a pair cannot be scored. With --output, the
-    lines are written in parts, as `bulk` writes translations: run the same command to resume.
+    Each output line has the log probability, the score and the number of tokens; it is empty if the pair cannot be
+    scored. With --output, the lines are written in parts, like the translations of `bulk`; run the same command to
+    resume.
     """
     from glassformer.recipes.toml import decoding_changes
 
@@ -60,11 +63,11 @@ def score_command(
         _print_scores([run, *(ensemble or ())], source, target, columns, settings, device, as_json=as_json)
         return
     if as_json:
-        raise ConfigError("--output writes scores as text: leave out --json")
+        raise ConfigError("--output writes scores as text; leave out --json")
     if target is not None:
         raise ConfigError(
-            "--output: expected one file with both sides (.tsv, .jsonl, .parquet), got SRC and TGT; join them by "
-            "`paste SRC TGT > pairs.tsv`"
+            "--output: expected one file with sources and targets (.tsv, .jsonl, .parquet), got SRC and TGT; join them "
+            "by `paste SRC TGT > pairs.tsv`"
         )
     from glassformer.jobs.bulk import BulkJob
 
@@ -77,17 +80,19 @@ def score_command(
 def _refuse(given: "dict[str, object]") -> None:
     for name, value in given.items():
         if value:
-            raise ConfigError(f"{name} has no effect without --output: name a folder for the parts, or leave it out")
+            raise ConfigError(
+                f"{name} has no effect without --output; name a folder for the parts, or leave out {name}"
+            )
 
 
 def _columns(source: str, columns: str | None) -> tuple[str, str]:
-    """Return the columns of source and target of files with both sides."""
+    """Return the columns of sources and targets in a file that has both."""
     from glassformer.corpus.files import format_of
     from glassformer.corpus.ranges import has_columns
 
     if not has_columns(source):
         raise ConfigError(
-            "expected SRC and TGT, or one file that holds both sides (.tsv, .jsonl, .parquet), got only "
+            "expected SRC and TGT, or one file with sources and targets (.tsv, .jsonl, .parquet), got only "
             f"{quoted(source)}; give TGT as well, or join them by `paste SRC TGT > pairs.tsv`"
         )
     found = (columns or ("0,1" if format_of(source) == "tsv" else "source,target")).split(",")
@@ -123,5 +128,5 @@ def _pairs(source: str, target: str | None, columns: str | None) -> list[tuple[s
         rows = FileRange(source, 0, stored_bytes(source)).rows(*_columns(source, columns))
         return [(one, other) for one, other in rows]
     if columns is not None:
-        raise ConfigError("--columns names columns of one file with both sides: leave out TGT, or leave out --columns")
+        raise ConfigError("--columns names columns of one file with sources and targets; leave out TGT or --columns")
     return list(zip(*read_parallel_lines(source, target), strict=True))

@@ -30,7 +30,7 @@ def tune_command(
             "validation pairs]",
         ),
     ] = None,
-    reference: Annotated[str | None, typer.Argument(metavar="REF", help="Their references, line by line.")] = None,
+    reference: Annotated[str | None, typer.Argument(metavar="REF", help="References of SRC, line by line.")] = None,
     models: ChosenModels,
     beam_size: BeamSize = None,
     metric: Annotated[
@@ -51,10 +51,10 @@ def tune_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit how much each rescoring model counts.
+    """Fit the weights of rescoring models.
 
-    Each model proposes and scores outputs. The output file, a combination, lists the models and how much each one
-    counts. Give this file to a command in place of RUN. Weights fitted on one half of the texts are tested on the
+    Each model proposes and scores outputs, and has a weight. The output file, a combination, lists the models and their
+    weights; give this file to a command in place of RUN. Weights fitted on one half of the texts are tested on the
     other half, so the printed gain is not inflated.
     """
     from glassformer.jobs.tuning import tune
@@ -62,7 +62,7 @@ def tune_command(
 
     refuse_built_in(run, "tune")
     if not (models.rescore or models.lexicon):
-        raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
+        raise ConfigError("there is nothing to tune; give models by --rescore RUN, or use --lexicon")
     path = output or run / COMBINATION
     if path.suffix != SUFFIX:
         raise ConfigError(f"--output: expected a name that ends in {SUFFIX}, got {quoted(str(path))}")
@@ -86,9 +86,9 @@ def _items(
     if source is not None:
         return read_items(corpus_of(source, reference, configuration), group=group)
     if group is not None:
-        raise ConfigError("--group has no effect on the run's own validation pairs: give SRC, or leave out --group")
+        raise ConfigError("--group has no effect on the run's own validation pairs; give SRC, or leave out --group")
     if not (pairs := read_valid_pairs(prepared_folder(configuration))):
-        raise ConfigError(f"{run} holds no validation pairs: give SRC and REF, or a .tsv file")
+        raise ConfigError(f"{run} holds no validation pairs; give SRC and REF, or a .tsv file")
     return validation_items(configuration, pairs, most=len(pairs))
 
 
@@ -111,6 +111,6 @@ def _print(tuned: "Tuned", path: Path, as_json: bool) -> None:
     Console(highlight=False).print(table)
     typer.echo(
         f"{one.name} {one.first:.2f} (the run alone) → {one.second:.2f} (all models, cross-fitted; "
-        f"p = {one.p_value:.4f}; {tuned.items:,} texts); {tuned.oracle:.2f} with the best candidates"
+        f"p = {one.p_value:.4f}; {tuned.items:,} texts); {tuned.oracle:.2f} if the best candidate were always chosen"
     )
     typer.echo(f"use it:  glassformer translate {path} FILE")

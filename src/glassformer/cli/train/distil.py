@@ -23,7 +23,7 @@ def distil_command(
         typer.Argument(
             metavar="RUN...",
             parser=run_folder,
-            help="Run of the teacher, or a file that `tune` wrote; several runs teach as an ensemble.",
+            help="Run of the teacher, or a file written by `tune`; several runs teach as an ensemble.",
         ),
     ],
     output: Annotated[
@@ -35,8 +35,8 @@ def distil_command(
             "--backward",
             metavar="RUN",
             parser=run_folder,
-            help="Also let this run of the opposite direction translate the targets, and keep the original pairs; "
-            "each of several runs then translates by itself. Repeatable.",
+            help="Also let this run of the opposite direction translate the targets, and keep the original pairs. "
+            "With --backward, every run translates by itself. Repeatable.",
         ),
     ] = None,
     data: Data = None,
@@ -52,7 +52,7 @@ def distil_command(
         typer.Option(
             "--translations",
             metavar="DIR",
-            help="Use the translations of --source that `bulk` has written to DIR.",
+            help="Use the translations of --source that `bulk` wrote to DIR.",
         ),
     ] = "",
     labelled: Annotated[
@@ -69,7 +69,7 @@ def distil_command(
         bool,
         typer.Option(
             "--sample",
-            help="Draw the N translations at random; set the temperature by --set decoding.temperature=0.8.",
+            help="Sample the N translations at random; set the temperature by --set decoding.temperature=0.8.",
         ),
     ] = False,
     best_of_reference: Annotated[
@@ -77,7 +77,7 @@ def distil_command(
         typer.Option(
             "--best-of-reference",
             metavar="METRIC",
-            help="Keep the translations of the beam that are nearest to the reference by METRIC, such as bleu or per.",
+            help="Keep the N outputs of the beam that are nearest to the reference by METRIC, such as bleu or per.",
         ),
     ] = "",
     keep_reference: Annotated[
@@ -85,7 +85,11 @@ def distil_command(
     ] = False,
     student: Annotated[
         str | None,
-        typer.Option("--student", metavar="CONFIG", help="Then train a student: a TOML file, or a recipe's name."),
+        typer.Option(
+            "--student",
+            metavar="CONFIG",
+            help="Then train a student with this configuration: a TOML file, or a recipe's name.",
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -131,25 +135,25 @@ def distil_command(
 def _search_and_student(
     overrides: list[str] | None, student: str | None, *, new_tokenizer: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the overrides for the teachers' searches, and those for the student.
+    """Return the overrides for the teachers' searches, and the overrides for the student.
 
     Raises:
-        ConfigError: a setting is for the student, but no student is wanted.
+        ConfigError: a setting is for the student, but no student is requested.
     """
     of_search = [one for one in overrides or () if one.lstrip().startswith("decoding.")]
     of_student = [one for one in overrides or () if one not in of_search]
     if student is None and (of_student or new_tokenizer):
         given = f"--set {of_student[0]}" if of_student else "--new-tokenizer"
-        raise ConfigError(f"{given} is for the student: give its configuration by --student, or leave {given} out")
+        raise ConfigError(f"{given} is for the student; give its configuration by --student, or leave out {given}")
     return of_search, of_student
 
 
 def _refuse(options: dict[str, Any]) -> None:
-    """Refuse options with `--backward`."""
+    """Refuse options that have no effect with `--backward`."""
     for name, value in options.items():
         if value:
             raise ConfigError(
-                f"--{name} has no effect with --backward, which adds translations to the runs' own corpus: leave one "
+                f"--{name} has no effect with --backward, which adds translations to the runs' own corpus; leave one "
                 "of them out"
             )
 
@@ -157,7 +161,7 @@ def _refuse(options: dict[str, Any]) -> None:
 def _train_student(corpus: "StudentCorpus", student: str | None, overrides: list[str], *, new_tokenizer: bool) -> None:
     """Train a student on a corpus and print the result; without a student, print how to train one."""
     if student is None:
-        typer.echo("train on it:  the same command with --student CONFIG")
+        typer.echo("train on the corpus:  the same command with --student CONFIG")
         return
     from glassformer.cli.train.train import print_summary, train_with_progress
     from glassformer.jobs.student import prepare_student
@@ -167,7 +171,7 @@ def _train_student(corpus: "StudentCorpus", student: str | None, overrides: list
 
 
 def _distilled(corpus: "DistilledCorpus") -> str:
-    """Return a translated corpus in words."""
+    """Return a description of a translated corpus in words: its size, and its lines without a translation."""
     now = "" if corpus.made == corpus.lines else f", {corpus.made:,} of them translated now"
     without = "".join(
         f", {count:,} lines without a translation ({why.replace('_', ' ')})"
@@ -178,7 +182,7 @@ def _distilled(corpus: "DistilledCorpus") -> str:
 
 
 def _diversified(corpus: "DiversifiedCorpus") -> str:
-    """Return in words what the union of a corpus and its translations consists of."""
+    """Return a description in words of a corpus that was joined with its translations."""
     by_origin = " + ".join(f"{count:,} {origin}" for origin, count in corpus.pairs.items())
     left_out = {
         "repeated": corpus.repeated,

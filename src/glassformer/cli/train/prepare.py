@@ -37,7 +37,7 @@ def prepare_command(
     check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="FILE", help="With --check: examine FILE instead of CONFIG's corpus."),
+        typer.Option("--source", metavar="FILE", help="With --check: examine FILE instead of the corpus of CONFIG."),
     ] = None,
     target: Annotated[
         str | None,
@@ -48,22 +48,22 @@ def prepare_command(
         typer.Option(
             "--ray",
             metavar="[ADDRESS]",
-            help="Check and encode on a Ray cluster.  [ADDRESS: local, this machine alone]",
+            help="Check and encode on a Ray cluster, at ADDRESS or on this machine.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Clean a corpus, train its tokenizer, and encode it.
 
-    `glassformer train` does all this by itself; prepare a large corpus, or a corpus that several runs share. With
-    --check, you can give --source and --target instead of CONFIG.
+    `glassformer train` also does all this. Use `prepare` for a large corpus, or for a corpus that several runs share.
+    With --check, you can give --source and --target instead of CONFIG.
     """
     if check:
         with _pool(ray) as pool:
             _check(_configuration(config, changes, source, target), pool, as_json)
         return
     if source or target:
-        raise ConfigError("--source and --target are for --check: name the files in CONFIG, or by --set data.source=…")
+        raise ConfigError("--source and --target are for --check; name the files in CONFIG, or by --set data.source=…")
     if config is None:
         raise ConfigError(
             "CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --check with --source"
@@ -79,7 +79,7 @@ def prepare_command(
 
 @contextmanager
 def _pool(ray: str | None) -> "Iterator[Pool | None]":
-    """Yield the nodes of a Ray cluster; None without an address."""
+    """Yield a pool of the nodes of a Ray cluster, or None if `ray` is None."""
     if ray is None:
         yield None
         return
@@ -90,7 +90,7 @@ def _pool(ray: str | None) -> "Iterator[Pool | None]":
 
 
 def _prepare_and_print(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
-    """Prepare a corpus with progress on stderr, then print the corpus doctor's findings and the result."""
+    """Prepare a corpus, with progress on stderr; then print the corpus doctor's findings and the result."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.preparation import prepare
     from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
@@ -143,7 +143,7 @@ def _in_words(prepared: "Prepared") -> str:
 def _configuration(
     config: str | None, changes: ChangedSettings, source: str | None, target: str | None
 ) -> "Configuration":
-    """Return the configuration of a check: CONFIG, or a configuration of these files."""
+    """Return the configuration of a check: that of CONFIG, or one with these files as its corpus."""
     from glassformer.recipes.toml import from_dict, set_values
 
     if config is not None and (source or target):
@@ -161,7 +161,7 @@ def _configuration(
 
 
 def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
-    """Print the corpus doctor's findings; invalid lines are counted like other problems, and do not stop it."""
+    """Print the corpus doctor's findings. Invalid lines are counted like other problems, and do not stop the check."""
     from glassformer.corpus.doctor.examine import examine
     from glassformer.corpus.pool import processes_for
     from glassformer.recipes.corpora import corpora_of
@@ -177,7 +177,7 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
     with _progress() as on_progress:
         findings = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress, pool).findings
     if "invalid_utf8" in findings.dropped and cleaning.on_invalid == "error":
-        warning = 'invalid UTF-8: prepare and train stop at such a line, unless cleaning.on_invalid = "skip"'
+        warning = 'invalid UTF-8: prepare and train stop at an invalid line, unless cleaning.on_invalid = "skip"'
         findings = replace(findings, warnings=(*findings.warnings, warning))
     if as_json:
         typer.echo(json.dumps(findings.to_dict(), ensure_ascii=False))
@@ -189,7 +189,7 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how much has been read, in a terminal."""
+    """Show a progress bar of the bytes read on stderr, if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -201,7 +201,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def print_findings(findings: "Findings", corpus: "Corpus") -> None:
-    """Print the findings in a corpus: dropped pairs with examples by reason, warnings, and a verdict."""
+    """Print the findings in a corpus: dropped pairs by reason with examples, warnings, and a verdict."""
     from rich.console import Console
     from rich.table import Table
 

@@ -15,7 +15,7 @@ RECIPE_GROUPS = ("Built in", "Your own corpus", "Sentences", "Words", "Published
 
 def recipes_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Print this recipe as TOML, to edit and train.")
+        str | None, typer.Argument(metavar="NAME", help="Print this recipe as TOML, for you to edit and train.")
     ] = None,
 ) -> None:
     """List the built-in recipes, or print one as TOML."""
@@ -34,7 +34,7 @@ def recipes_command(
 
 
 def _print_list(known: dict[str, Path]) -> None:
-    """Print the recipes in groups: the first line of each is "# Group: what it is for."."""
+    """Print the recipes in groups; the first line of each recipe's file is "# Group: its purpose"."""
     groups: dict[str, list[str]] = {}
     for name, path in known.items():
         first = path.read_text(encoding="utf-8").splitlines()[0]
@@ -43,6 +43,6 @@ def _print_list(known: dict[str, Path]) -> None:
     for group in sorted(groups, key=RECIPE_GROUPS.index):
         typer.echo(f"{group}:")
         typer.echo("\n".join(groups[group]) + "\n")
-    typer.echo("its files, time and quality:  glassformer recipes NAME")
+    typer.echo("print one as TOML:            glassformer recipes NAME")
     typer.echo("train one:                    glassformer train NAME --data DIR")
-    typer.echo("begin one of your own:        glassformer recipes NAME > mine.toml")
+    typer.echo("edit a copy:                  glassformer recipes NAME > mine.toml")

@@ -24,8 +24,8 @@ def train_command(
 ) -> None:
     """Train a model, or resume its training.
 
-    Ctrl-C stops the training with a checkpoint. Run the same command to resume. Several processes share the training if
-    torchrun starts them: torchrun --nproc-per-node 2 -m glassformer train CONFIG.
+    Ctrl-C stops the training and saves a checkpoint. Run the same command to resume. torchrun starts several processes
+    that share the training: torchrun --nproc-per-node 2 -m glassformer train CONFIG.
     """
     from glassformer.system.machine import is_first_process
 
@@ -55,7 +55,8 @@ def end_if_stopped(summary: "Summary") -> None:
     """End the command if its training run was stopped.
 
     Raises:
-        typer.Exit: status 130, as of an interrupted command, but 0 under torchrun, which would report a failure.
+        typer.Exit: the status is 130, as for an interrupted command. Under torchrun it is 0, because torchrun would
+        otherwise report a failure.
     """
     if summary.reason == "stopped":
         typer.echo(
@@ -65,9 +66,9 @@ def end_if_stopped(summary: "Summary") -> None:
 
 
 def train_with_progress(configuration: "Configuration") -> "Summary":
-    """Train with progress on stderr, and return the summary.
+    """Train, with progress on stderr, and return the summary.
 
-    Ctrl-C stops the training after the current step; before training has begun, it ends the command.
+    Ctrl-C stops the training after the current step. Before training has begun, Ctrl-C ends the command at once.
     """
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs import train

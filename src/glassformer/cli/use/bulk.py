@@ -27,7 +27,7 @@ def bulk_command(
         typer.Option(
             "--column",
             metavar="NAME",
-            help="Translate this column of .tsv or .parquet files, or field of .jsonl files.",
+            help="Translate this column of .tsv and .parquet files, or this field of .jsonl files.",
         ),
     ] = None,
     ensemble: Ensemble = None,
@@ -38,7 +38,7 @@ def bulk_command(
 ) -> None:
     """Translate a large corpus in parts, by many processes.
 
-    Each part is written once, under a name that holds its file and byte range. Run the same command to resume, on any
+    Each part is written once, under a name with its input file and byte range. To resume, run the same command on any
     machine; complete parts are not translated again.
     """
     from glassformer.jobs.bulk import BulkJob

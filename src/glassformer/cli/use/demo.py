@@ -1,4 +1,4 @@
-"""`glassformer demo`: training, scores and explorer in a few minutes, on a generated corpus."""
+"""`glassformer demo`: train on a generated corpus in a few minutes, and show scores and the explorer."""
 
 import shutil
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["demo_command"]
 
 SNAPSHOTS_SHOWN = 3
-"""Number of snapshots of the training in the page; with three, it stays below 7.5 MB."""
+"""Number of training snapshots in the explorer page; with three snapshots, the page stays below 7.5 MB."""
 
 
 def demo_command(
@@ -29,8 +29,8 @@ def demo_command(
 ) -> None:
     """Train an English–French translator in about 4 minutes.
 
-    Train on the built-in corpus, and print the quality on each split beside that of the model in the package, and some
-    translations. Write explorer.html, a page that shows every number of the model, and report.html, a page about the
+    Train on the built-in corpus. Print some translations, and the scores on each split next to those of the model in
+    the package. Write explorer.html, a page that shows every number of the model, and report.html, a page about the
     training.
     """
     from glassformer.cli.train.train import end_if_stopped, train_with_progress

@@ -1,4 +1,4 @@
-"""`glassformer learn`: the book in the browser, without a network; or the check of a reader's own Transformer."""
+"""`glassformer learn`: open the book in the browser, or check a reader's own Transformer."""
 
 import json
 import sys
@@ -49,7 +49,7 @@ def learn_command(
         typer.Option(
             "--check",
             metavar="FILE",
-            help='Check your own Transformer of the page "Write it yourself" instead, step by step.',
+            help='Instead, check the Transformer that you write on the page "Write it yourself", step by step.',
         ),
     ] = None,
     as_json: Json = False,
@@ -57,7 +57,8 @@ def learn_command(
     """Open the book in the browser.
 
     The book explains the Transformer from a token to a translation. It is served until Ctrl-C and needs no network.
-    With --check, say which step FILE has reached (an empty file is a beginning), and exit with status 1 if it is wrong.
+    With --check, print which step FILE has reached (begin with an empty file), and exit with status 1 if a step is
+    wrong.
     """
     if check is not None:
         _check(check, chapter, as_json)
@@ -78,10 +79,10 @@ def learn_command(
 
 
 def _check(file: Path, chapter: str | None, as_json: bool) -> None:
-    """Check a reader's file, and print how far it has come.
+    """Check a reader's file, and print which steps are right.
 
     Raises:
-        ConfigError: a chapter is given, too.
+        ConfigError: a chapter is also given.
     """
     from glassformer.watch.capstone.checking import check_file
 
@@ -93,7 +94,7 @@ def _check(file: Path, chapter: str | None, as_json: bool) -> None:
 
 
 def _report(found: "FileCheck") -> list[str]:
-    """Return the lines that tell how far a reader's file has come."""
+    """Return the lines of a report on which steps of a reader's file are right."""
     from glassformer.watch.capstone.exercises import EXERCISES
 
     width = max(len(exercise.title) for exercise in EXERCISES)
@@ -122,7 +123,7 @@ def _build() -> None:
 
     Raises:
         ConfigError: the sources or the demo's model are missing.
-        MissingDependencyError: the packages that build it are not installed.
+        MissingDependencyError: the packages that build the documentation are not installed.
     """
     if not BUILDER.exists():
         raise ConfigError(
@@ -133,17 +134,17 @@ def _build() -> None:
         raise MissingDependencyError(f"the documentation is not built; run `make site`, or {install_command('docs')}")
     if not (BUILDER.parents[2] / "runs" / "demo" / "model.safetensors").exists():
         raise ConfigError(
-            "the documentation is not built, and its book needs the demo's model: run `make site`, which makes both"
+            "the documentation is not built, and its book needs the demo's model; run `make site`, which makes both"
         )
     import subprocess
 
     typer.echo("building the documentation: its chapters are executed, which takes some minutes", err=True)
     if subprocess.run([sys.executable, str(BUILDER)], check=False).returncode:
-        raise ConfigError("the documentation could not be built: see the error above")
+        raise ConfigError("the documentation could not be built; see the error above")
 
 
 def _chapters(site: Path) -> list[str]:
-    """Return the names of the pages, in the order in which they lead to each other."""
+    """Return the names of the site's pages, in reading order."""
     return (site / "contents.txt").read_text(encoding="utf-8").split()
 
 
@@ -164,14 +165,14 @@ def _page(chapter: str, names: list[str], site: Path) -> str:
 
 
 class _LeftOut(NamedTuple):
-    """A file that the wheel's copy of the site leaves out."""
+    """A file of the site that the wheel does not contain."""
 
     kind: str
     content: bytes
 
 
 def _left_out(address: str) -> _LeftOut | None:
-    """Return what is at an address of the site and not in the wheel: the explorer, or a source file as it is."""
+    """Return the file at an address of the site that is not in the wheel: the explorer or a source file."""
     from urllib.parse import unquote, urlsplit
 
     name = unquote(urlsplit(address).path).lstrip("/")
@@ -184,7 +185,7 @@ def _left_out(address: str) -> _LeftOut | None:
 
 @cache
 def _explorer_page() -> bytes:
-    """Return the explorer of the model in the package."""
+    """Return the explorer page of the model in the package."""
     from glassformer.translator import Translator
     from glassformer.watch.explorer.payload import MOST_CHECKPOINTS, payload
     from glassformer.watch.explorer.standalone import page_html, translation
@@ -195,7 +196,7 @@ def _explorer_page() -> bytes:
 
 
 def _server(port: int | None) -> "ThreadingHTTPServer":
-    """Return a server of the site that already listens, on this machine only.
+    """Return a listening server of the site, which only this machine can reach.
 
     Raises:
         ConfigError: the port is not free.
@@ -205,7 +206,7 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
 
     class Quiet(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Send a file of the site; or what the wheel's copy of the site leaves out, because the package has it."""
+            """Send a file of the site, or make a file that the wheel does not contain from the package."""
             found = None if Path(self.translate_path(self.path)).exists() else _left_out(self.path)
             if found is None:
                 super().do_GET()
@@ -217,7 +218,7 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
             self.wfile.write(found.content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the terminal belongs to the user."""
+            """Log nothing, to keep the user's terminal clear."""
 
     handler = partial(Quiet, directory=str(SITE))
     try:
@@ -225,4 +226,6 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
     except OSError as error:
         if port is None:
             return ThreadingHTTPServer((LOOPBACK, 0), handler)
-        raise ConfigError(f"port {port} cannot be used ({error.strerror}): choose another, or 0 for any") from error
+        raise ConfigError(
+            f"port {port} cannot be used ({error.strerror}); choose another port, or 0 for any"
+        ) from error

@@ -46,12 +46,17 @@ def translate_command(
     beam_size: BeamSize = None,
     retry: SearchAgain = False,
     n_best: Annotated[
-        int, typer.Option("--n-best", metavar="N", help="Print the N best outputs per line: number, score, text.")
+        int,
+        typer.Option(
+            "--n-best", metavar="N", help="Print the N best outputs per line, as line number, score and text."
+        ),
     ] = 1,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Begin each output with this text.")] = "",
     sample: Annotated[
         bool,
-        typer.Option("--sample", help="Draw outputs at random; set the temperature by --set decoding.temperature=0.8."),
+        typer.Option(
+            "--sample", help="Sample outputs at random; set the temperature by --set decoding.temperature=0.8."
+        ),
     ] = False,
     glossary: GlossaryFile = None,
     overrides: Annotated[
@@ -59,8 +64,8 @@ def translate_command(
         typer.Option(
             "--set",
             metavar="SECTION.NAME=VALUE",
-            help="Change a decoding setting of the run, such as decoding.length_penalty=1, or how a document is read: "
-            "documents.lines=true for one sentence per line. Repeatable.",
+            help="Change a decoding setting of the run, such as decoding.length_penalty=1; or read a document with one "
+            "sentence per line, by documents.lines=true. Repeatable.",
         ),
     ] = None,
     computing: Computing,
@@ -76,10 +81,10 @@ def translate_command(
 ) -> None:
     """Translate text, line by line, or a document.
 
-    Each input line gives one output line, which is empty if the line cannot be translated. The number of untranslated
-    lines is printed to stderr, by reason.
+    Each input line gives one output line, which is empty if the input line cannot be translated. The number of
+    untranslated lines is printed on stderr, by reason.
 
-    Documents are .html files and, with --output, .txt files; everything but their text stays byte for byte.
+    Documents are .html files and, with --output, .txt files; all bytes outside their text are kept.
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
@@ -91,7 +96,9 @@ def translate_command(
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
     document, of_decoding = None, list[str]()
-    if file or output or overrides:  # else nothing asks for a document, and one line from stdin is translated sooner
+    if (
+        file or output or overrides
+    ):  # otherwise there is no document, and skipping this import makes one line from stdin faster
         document, of_decoding = document_of(file, output, overrides or (), of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
@@ -112,7 +119,7 @@ def translate_command(
     else:
         options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
         options |= {"links": links is not None, "glossary": terms}
-        # the translator rejects these settings together with sampling, so pass them only if the user gave them
+        # the translator rejects these settings together with sampling, so they are passed only if the user gave them
         if sample:
             options |= {name: settings[name] for name in ("beam_size", "retry") if name in settings}
         results = translator.stream(lines, **options)
@@ -123,7 +130,7 @@ def translate_command(
 
 
 def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
-    """Yield each line as text, and None whenever no more has arrived; text after the last line end is a line, too."""
+    """Yield each line as text, also after the last line end; and None when no further line has arrived yet."""
     from glassformer.corpus.files import text_of
 
     first = True
@@ -136,17 +143,17 @@ def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
 
 def _check_explained(sample: bool, n_best: int, links: Path | None, glossary: Path | None) -> None:
     if sample:
-        raise ConfigError("--explain shows a search, and --sample draws at random: leave one of them out")
+        raise ConfigError("--explain shows a search, and --sample draws at random; leave one of them out")
     if n_best != 1:
-        raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
+        raise ConfigError("--explain shows all finished outputs of the beam; leave out --n-best")
     if links:
-        raise ConfigError("--explain shows the attention of tokens, and --links writes words: leave one of them out")
+        raise ConfigError("--explain shows the attention of tokens, and --links aligns words; leave one of them out")
     if glossary:
-        raise ConfigError("--explain shows the run's own search, without a glossary: leave out --glossary")
+        raise ConfigError("--explain shows the run's own search, without a glossary; leave out --glossary")
 
 
 def _logged(results: "Iterable[Translation]", file: Path) -> "Iterator[Translation]":
-    """Yield the results; write the links of each to a file, as JSONL."""
+    """Yield the results, and write the links of each result to a file, as JSONL."""
     with file.open("w", encoding="utf-8") as log:
         for number, result in enumerate(results, start=1):
             links = [[*link.source, *link.target] for link in result.links]
@@ -155,7 +162,7 @@ def _logged(results: "Iterable[Translation]", file: Path) -> "Iterator[Translati
 
 
 def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[Printed]":
-    """Yield the printed text of each result, and the result."""
+    """Yield the text to print for each result, and the result itself."""
     for number, result in enumerate(results, start=1):
         if n_best == 1:
             yield f"{result.text}\n", result
@@ -165,7 +172,7 @@ def _translations(results: "Iterable[Translation]", n_best: int) -> "Iterator[Pr
 
 
 def _explanations(translator: "Translator", lines: Iterable[str | None], prefix: str) -> "Iterator[Printed]":
-    """Yield the explanation of each line, laid out for the terminal, and the translation."""
+    """Yield the explanation of each line as text for the terminal, and the line's translation."""
     from rich.console import Console
 
     from glassformer.cli.explanation import layout
@@ -181,7 +188,8 @@ def _explanations(translator: "Translator", lines: Iterable[str | None], prefix:
 def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -> Counter[str]:
     """Print each output and log its status; return the number of outputs by status.
 
-    `at_once` flushes each output before reading on, because the writer of the input may wait for the output.
+    If `at_once`, each output is flushed before more input is read, because the writer of the input may wait for the
+    output.
     """
     from glassformer.translating.translation import status_entry
 
@@ -195,7 +203,7 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
 
 
 def print_untranslated(counts: Counter[str], what: str = "translation") -> None:
-    """Print on stderr the number of lines without a translation, or score, by reason, and of truncated outputs."""
+    """Print on stderr the number of lines without a translation (or score) by reason, and of doubtful outputs."""
     from glassformer.translating.translation import TRANSLATED
 
     empty = {status: count for status, count in counts.items() if status not in TRANSLATED}
