@@ -43,10 +43,11 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # %% [markdown]
 # ## The intuition
 #
-# In attention a word is present through its *key*, which others compare with their query, and its *value*, which they
-# take ([attention](../attention.py)). A mask that is False in the column of one key makes this word invisible: its
-# weight is exactly 0 in every row, and the other words share the weight it had. The word itself is still in the
-# sentence and still looks at the others. It is mute, so to speak: it hears the others, and nobody hears it.
+# In attention a word is present through its *key*, which the other words compare with their queries, and its *value*,
+# which the other words gather ([attention](../attention.py)). A mask that is False in the column of one key makes this
+# word invisible: its weight is exactly 0 in every row, and the other words share the weight it had. The word itself is
+# still in the sentence and still looks at the others. It is mute, so to speak: it hears the others, and nobody hears
+# it.
 #
 # There are three rooms in which "street" can be invisible:
 #
@@ -220,10 +221,10 @@ for role in ("place", "animal", "adjective", "verb"):
     print(f"{role:10}", *(f"{'{:.0f} / {:.0f}'.format(*rights[role, room]):>16}" for room in rooms))
 
 # %% [markdown]
-# Read a line as follows: if this word is hidden in that room, these percentages of the pronouns are still right in
-# the sentences about the animal / about the place. Whenever one of the two numbers is near 0 and the other is 100,
-# the model has not become undecided. It always gives the same answer: that "it" is the other noun. And without the
-# adjective?
+# Read a line as follows: if this word is hidden in that room, these percentages of the pronouns are still right in the
+# sentences about the animal / about the place. Whenever one of the two numbers is near 0 and the other is 100, the
+# model has not become undecided. It always gives the same answer: that "it" is the other noun. And what happens without
+# the adjective?
 
 # %%
 animal, place = rights["adjective", [*rooms][-1]]
@@ -325,13 +326,13 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 # This differs between the models:
 #
 # - **Where the adjective is read.** In three models only cross-attention reads the adjective. Hiding it there makes the
-#   model lose this information; hiding it in the encoder changes nothing. The fourth model reads the adjective in both.
-#   Hiding it in only one of them loses about half of the animal's pronouns (55 % in the encoder, 45 % in
+#   model lose this information; hiding it in the encoder changes nothing. The fourth model reads it in both attentions.
+#   Hiding it in only one of the two loses about half of the animal's pronouns (55 % in the encoder, 45 % in
 #   cross-attention), and only hiding it in both loses all. So in the fourth model, some other word has absorbed the
 #   adjective in the encoder. It has the same recipe and the same corpus as model 1. Only the order of its batches is
 #   different.
 # - **Where the noun's gender is read.** In model 1, hiding the place in cross-attention is enough to lose more than
-#   half of its pronouns. In the others this costs 4 to 11 %. They read the gender from what they have
+#   half of its pronouns. In the other models, this costs 4 to 11 %. These models read the gender from what they have
 #   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only when the English
 #   place and the written words are both hidden do all four models lose most of the place's pronouns (and all of the
 #   animal's).
@@ -340,8 +341,8 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 # need no noun in the encoder. The decoder looks at the adjective and at the nouns when it writes the pronoun, and in
 # one model the encoder does a part of the work on the adjective. There are two plausible reasons: the decoder can do it
 # (each French word may look at the whole source), and two encoder layers are few. A deeper model, or a model without
-# cross-attention, such as a language model, may well do it differently. Our result says what these models do. It says
-# that a plausible drawing is not evidence. And **three models that agree are not all models**: the fourth model
+# cross-attention, such as a language model, may well do it differently. Our result says what these models do. It also
+# says that a plausible drawing is not evidence. And **three models that agree are not all models**: the fourth model
 # contradicts what we had concluded here from the first three.
 #
 # ## What goes wrong

@@ -41,10 +41,10 @@ from glassformer.watch import pictures
 # norm](../residual.py)). In post-norm, a toll gate stands on the road itself after every sub-layer: the norm
 # rescales everything that has come so far. In pre-norm, the gates stand on the side roads, and the main road is free.
 #
-# A gradient travels the same road backwards. Through twelve gates it may shrink or grow. The usual explanation builds on
-# this: a step that is right for a layer with a small gradient may be far too large for a layer with a large gradient,
-# and warm-up takes small steps until the gradients have evened out. (It cannot be the whole explanation, as [the
-# optimiser](#what-an-optimiser-makes-of-it) will show.)
+# A gradient travels the same road backwards. Through twelve gates it may shrink or grow. The usual explanation builds
+# on this: a step that is right for a layer with a small gradient may be far too large for a layer with a large
+# gradient, and warm-up takes small steps until the gradients have evened out. (It cannot be the whole explanation, as
+# [the optimiser](#what-an-optimiser-makes-of-it) will show.)
 #
 # ## The mathematics
 #
@@ -306,8 +306,8 @@ pictures.picture(
 #
 # - **Post-norm needs the warm-up.** Without it, all three models end at about the loss of guessing the symbols. Not
 #   one sequence is copied correctly.
-# - **Pre-norm does not.** With and without warm-up, all six models copy at least 99 of 100 sequences after 250 steps,
-#   and from there on the six curves nearly coincide.
+# - **Pre-norm does not need warm-up.** With and without warm-up, all six models copy at least 99 of 100 sequences after
+#   250 steps, and from there on the six curves nearly coincide.
 # - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. Its loss is
 #   still falling at the end, and fewer than 2 sequences in 100 are right. Short texts often do not mention this.
 #

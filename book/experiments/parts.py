@@ -252,8 +252,8 @@ pictures.picture(
 
 # %% [markdown]
 # How fast do they learn? The next picture shows exact matches on 100 sentences of the validation split, every 100
-# steps: the mean over the seeds, with a band of one standard deviation. A part may cost time without costing anything
-# in the end.
+# steps: the mean over the seeds, with a band of one standard deviation. A missing part may slow the learning down
+# without changing where it ends.
 
 # %% tags=["hide-input"]
 
@@ -351,9 +351,9 @@ for name in ("no-scale", "one-head-no-scale"):
 # ## Without larger parts
 #
 # What if a whole part is missing: the feed-forward networks, the residual connections, or the norms?
-# [measure/leave_out.py](measure/leave_out.py) leaves out one of them everywhere, again with seeds 1, 2 and 3. To keep the
-# measurement short, these models are only half as wide as the demo's and read a third of its tokens in each of the 600
-# steps. So compare these rows with each other, not with those above. *Exact* is measured on 100 sentences of the
+# [measure/leave_out.py](measure/leave_out.py) leaves out one of them everywhere, again with seeds 1, 2 and 3. To keep
+# the measurement short, these models are only half as wide as the demo's and read a third of its tokens in each of the
+# 600 steps. So compare these rows with each other, not with those above. *Exact* is measured on 100 sentences of the
 # validation split.
 
 # %%
@@ -421,15 +421,13 @@ round(predicted, 2)
 
 # %% [markdown]
 # **2.** *Easy · 3 min.* The derivative of a softmax weight $w$ with respect to its own score is $w(1 - w)$. How large
-# is it for $w =
+# is it for $w = 0.1$, $0.5$ and $0.99$? Check one of them by differentiating.
 #
 # <details><summary>Hint</summary>
 #
 # Where is $w(1 - w)$ largest, and what happens to it near 1?
 #
 # </details>
-#
-# 0.1$, $0.5$ and $0.99$? Check one of them by differentiating.
 
 # %%
 answer = None  # instead of None: three numbers, as a list

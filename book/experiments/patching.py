@@ -67,7 +67,7 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 #
 # ## Line by line
 #
-# First the two preferences.
+# First, we compute the two preferences.
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -186,8 +186,8 @@ late = patching_study(model, clean, corrupted, right, wrong, points=decoder, pos
 {short(effect.point): round(effect.effect, 2) for effect in late}
 
 # %% [markdown]
-# The number jumps where cross-attention fetches the adjective. Which of its heads do it? A patch can be restricted to
-# some heads, at the point where their weighted values pass.
+# The number jumps where cross-attention fetches the adjective. Which of its heads fetch it? A patch can be restricted
+# to some heads, at the point where their weighted values pass.
 
 # %%
 layers = range(model.config.decoder_layers)
@@ -287,8 +287,8 @@ print("largest effect of any role but the adjective, in any model:", f"{np.abs(i
 print("smallest effect of the adjective:", f"{in_encoder[:, :, columns.index('adjective')].min():.3f}")
 
 # %% [markdown]
-# The spread is almost too small to draw: in all three models, **all of it stays at the adjective, through the whole
-# encoder**. At "it", at the nouns and at `<eos>` there is nothing, not even after the last layer. The encoder of
+# The spread is almost too small to draw: in all three models, **all of the information stays at the adjective, through
+# the whole encoder**. At "it", at the nouns and at `<eos>` there is none, not even after the last layer. The encoder of
 # these models does not resolve "it".
 #
 # Next is the decoder, at the last position, where the pronoun is chosen, with one line for each model.
@@ -317,7 +317,7 @@ pictures.picture(
 # "it"?](pronoun.py) shows heads that do so.
 #
 # Finally the heads, at the last position. Each row is one attention of one model, each column a head. The effects of
-# heads need not sum to 1: two heads may each carry all of it, or no single head may be enough.
+# heads need not sum to 1: each of two heads may bring back the whole preference, or no single head may be enough.
 
 # %% tags=["hide-input"]
 rows, values = [], []
@@ -380,7 +380,7 @@ assert all(effect.effect == 0 for effect in earlier if effect.point == decoder[-
 
 # %% [markdown]
 # **2.** *Medium · 6 min.* Patch the adjective's vector after the encoder in the opposite direction: "wide" into
-# "tired". Does "elle" come?
+# "tired". Does the model then prefer "elle"?
 #
 # <details><summary>Hint</summary>
 #

@@ -63,7 +63,7 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 #
 # Each step could be taken by the encoder (which may write the result into the vector of "it"), or by the decoder at the
 # moment when it has to write the pronoun. The picture with the lines claims the encoder. If a head is needed, the model
-# becomes unsure or wrong without it.
+# becomes unsure or wrong without this head.
 #
 # ## The mathematics
 #
@@ -72,8 +72,8 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 #
 # $$m = \log p(\text{right pronoun}) - \log p(\text{wrong pronoun})$$
 #
-# It is above 0 if the right pronoun is more probable than the wrong one; 3 means 20 times as probable ($e^3 \approx
-# 20$). Its unit is the nat, since the logarithms are natural.
+# The margin is above 0 if the right pronoun is more probable than the wrong one; 3 means 20 times as probable ($e^3
+# \approx 20$). Its unit is the nat, since the logarithms are natural.
 #
 # *Switching off* (ablating) head $i$ means replacing its weighted values $\mathrm{head}_i$ by zeros before the heads
 # are joined and multiplied by $W^O$ (§3.2.2). The effect of the head is $m$ without it, minus $m$ of the whole model.
@@ -154,8 +154,8 @@ pictures.heat_map(
 #
 # Weights show where a head looks. They do not show whether the rest of the model needs what the head collects. So
 # switch heads off, one at a time. Each head's weighted values pass the point named `heads`, and there we insert zeros.
-# We look at two heads of cross-attention: the one that *looks* most at the adjective, and the one that *matters* most,
-# without which the two margins shrink most (their sum).
+# We look at two heads of cross-attention: the head that *looks* most at the adjective, and the head that *matters*
+# most. Without the second head, the sum of the two margins shrinks most.
 
 
 # %%
@@ -193,8 +193,9 @@ layer, head = matters
 reader = f"decoder.layers.{layer}.cross_attention"
 
 # %% [markdown]
-# (0.3 is layer 0, head 3.) Compare the two lines with the first. Where a head looks does not tell what it does: the
-# head with the largest weight may change nothing, and another one much. We go on with the head that matters.
+# (0.3 is layer 0, head 3.) Compare the two lines with the first. Where a head looks does not tell what it does:
+# switching off the head with the largest weight may change nothing, and switching off a different head may change much.
+# We continue with the head that matters.
 
 # %% [markdown]
 # ## The same from the library
@@ -340,11 +341,11 @@ for seed, found in measured.items():
 #   pronoun stays right without it. The head of the popular picture does not exist in these models.
 # - **One model has something like "the head that decides 'it'".** Without head 3 of the first cross-attention, model
 #   1 loses half of the pronouns that stand for animals. No other head of this model comes close.
-# - **The other two do not.** Models 2 and 3 are less sure without their strongest head, by 3 nats of 6 or 7, and
-#   still right in 95 % and 99.8 % of the sentences. Model 2 has two heads that cost about 40 % of one kind of
-#   sentence.
-# - **The place differs**: cross-attention of the first layer, cross-attention of the second layer, self-attention of
-#   the decoder's second layer.
+# - **The other two models have no such head.** Models 2 and 3 are less sure without their strongest head, by 3 nats of
+#   6 or 7, and still right in 95 % and 99.8 % of the sentences. Model 2 has two heads that cost about 40 % of one kind
+#   of sentence.
+# - **The strongest head is in a different place in each model**: cross-attention of the first layer, cross-attention of
+#   the second layer, self-attention of the decoder's second layer.
 #
 # ### What the heads read
 #
@@ -403,9 +404,10 @@ for seed, found in measured.items():
 #
 # ### Several heads at once
 #
-# Switch off the strongest head, then the two strongest, and so on, in the order of their individual cost. Solid
-# lines: pairs of unequal gender. Dashed lines: the control, 300 pairs of *equal* gender. There, "il" or "elle" is
-# right whatever "it" is, so that nothing has to be decided (these pairs have their own order of heads).
+# Switch off the strongest head, then the two strongest, and so on, in the order of their individual cost. Solid lines:
+# pairs of unequal gender. Dashed lines: the control, 300 pairs of *equal* gender. There, "il" or "elle" is right
+# whatever "it" is, so that nothing has to be decided. (For these pairs, the heads are ordered by their cost on these
+# pairs.)
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.2)
@@ -470,8 +472,8 @@ pictures.picture(
 # So it is true that the model resolves "it" by attention, and that we can find the heads that do it. It is **not** true
 # that the encoder resolves "it", that "it" looks at its noun, that a single head is enough, or that two training runs
 # find the same solution. These are small models with two layers, and with a decoder that sees the whole source. Larger
-# models, and other kinds, may well do it in the encoder. A picture of weights does not show it; switching off heads
-# does.
+# models, and models of other kinds, may well resolve "it" in the encoder. A picture of weights does not show where a
+# model resolves "it"; switching off heads does.
 #
 # ## What goes wrong
 #
@@ -507,7 +509,7 @@ layer, at, without_it
 
 # %% [markdown]
 # **2.** *Hard · 10 min.* Replace the head's output by its *mean* over the two sentences, rather than by zeros. Then the
-# head says the same in both. Compare with `by_hand`.
+# head passes on the same vector in both sentences. Compare the result with `by_hand`.
 #
 # <details><summary>Hint</summary>
 #
@@ -544,7 +546,7 @@ assert with_mean.keys() == by_hand[matters].keys()
 #
 # <details><summary>Hint</summary>
 #
-# There are three pairs of models. A head of one is among the other's three with probability 3/48.
+# There are three pairs of models. A head of one model is among the other model's three with probability 3/48.
 #
 # </details>
 

@@ -48,6 +48,8 @@ def test_each_exercise_has_a_difficulty_minutes_and_a_folded_hint(chapter):
         found = [re.match(HEAD[language], one) for one in exercises]
         assert None not in found, [one[:60] for one, head in zip(exercises, found, strict=True) if head is None]
         assert [len(re.findall(HINT[language], one, re.DOTALL)) for one in exercises] == [1] * len(exercises)
+        ends = [re.split(r"\n# %%|\n<!-- cell", one.split("</details>")[1])[0].strip() for one in exercises]
+        assert not any(ends), "the hint must end an exercise's text"
         heads[language] = [(int(one[1]), LEVELS[language].index(one[2]), int(one[3])) for one in found]
     assert all(one == heads["en"] for one in heads.values())
     assert [number for number, _, _ in heads["en"]] == [*range(1, len(heads["en"]) + 1)]
