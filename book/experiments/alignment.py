@@ -317,11 +317,11 @@ pictures.bars(
 #   The [pronoun experiment](pronoun.py) follows this up.
 # - **Articles** that miss their "the" look at one of the next two words: the noun, or an adjective before it. The
 #   noun has the gender.
-# - **Auxiliaries** ("a", "est") that miss look either at one of the next two words, where the verb decides between
-#   them, or at the two words before, where the subject is.
-# - **The full stop** is the clearest case of a habit. One model always looks at the English full stop, one never
-#   does, and one does in a quarter of the cases; otherwise they look at `<eos>`. Both tokens say that the sentence is
-#   over, and nothing in training prefers either.
+# - **Auxiliaries** ("a", "est") that miss their origin look either at one of the next two words, where the verb decides
+#   between them, or at the two words before, where the subject is.
+# - **The full stop** is the clearest case of a habit. One model always looks at the English full stop, one never does,
+#   and one does in a quarter of the cases. In the other cases, the models look at `<eos>`. Both tokens say that the
+#   sentence is over, and nothing in training prefers either.
 # - **Negation** is right in the mean over the heads, because "n't" is the only word that gives rise to "n'" and
 #   "pas".
 
@@ -336,9 +336,9 @@ assert max(right_by_kind["full stop"]) > 99
 #
 # Here are three claims that you may meet, and what these models say about them:
 #
-# - *"Attention shows which word is being translated."* Mostly, in the last layer, at the right step. The weights show
-#   what the model reads to write the next word. For pronouns, this is not the translated word in half of the cases. In
-#   the first layer, attention is not even as good as a straight line.
+# - *"Attention shows which word is being translated."* This is mostly true in the last layer, at the right step. The
+#   weights show what the model reads to write the next word. For pronouns, this is not the translated word in half of
+#   the cases. In the first layer, attention is not even as good as a straight line.
 # - *"Take the row in which the word is read."* For deeper models this has been found to be better (Chen et al. 2020,
 #   "Accurate Word Alignment Induction from Neural Machine Translation"). **It is not better in these models.** With two
 #   layers, the step that reads a word is already looking for the next word. In the last layer, its largest weight falls

@@ -23,9 +23,9 @@
 # "river", or to "swam" and "river". According to the drawing, the vector of "bank" absorbs its context and comes to
 # mean the bank of a river.
 #
-# French has two words for the two banks, so a model that translates must know which one is meant. Ours knows. We can
-# ask it what a drawing cannot answer. **From which words is the sense read? Does "bank" look at them? Do its weights
-# tell how much each word matters? And is the sense in the vector of "bank", and from which layer on?**
+# French has two words for the two banks, so a model that translates must know which one is meant. Our model knows. We
+# can ask the model what a drawing cannot answer. **From which words is the sense read? Does "bank" look at them? Do its
+# weights tell how much each word matters? And is the sense in the vector of "bank", and from which layer on?**
 
 # %%
 import json
@@ -113,8 +113,8 @@ print(f"against the other's beginning, the sign follows the source in {len(follo
 
 # %% [markdown]
 # If the sign follows the source in both cases, the source decides, even where the beginning suggests the other bank:
-# for this choice, the model does not use the third way. If it follows the beginning, the model reads itself. Among the
-# three models measured below, both kinds occur.
+# for this choice, the model does not use the third way. If the sign follows the beginning, the model reads its own
+# words. Among the three models measured below, both kinds occur.
 #
 # ### Where "bank" looks
 #
@@ -211,8 +211,8 @@ for name, clues in CLUES.items():
     print(", ".join(f"without {clue!r} {each[clue]:.2f}" for clue in clues))
 
 # %% [markdown]
-# What does this model do? There are four possible answers. Models of other seeds give other answers, and so do models of
-# the same seed on other machines:
+# What does this model do? There are four possible answers. Models of other seeds give other answers, and so do models
+# of the same seed on other machines:
 
 
 # %%
@@ -235,7 +235,8 @@ for name in CLUES:
     print(told(name))
 
 # %% [markdown]
-# Where one clue counts and the other hardly does, the model has learned to use one of two words that say the same.
+# Where one clue counts and the other hardly does, the model has learned to use one of two words that say the same
+# thing.
 #
 # ### The vectors of "bank"
 #
@@ -293,7 +294,7 @@ assert nearness["source.embedding"] == 50.0
 # Our edits are short, but the library has them too. `with_mask` hides keys by cells of a mask, and gives the same
 # numbers. In the explorer, [*What
 # if?*](../../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&sheet=true&panel=changes)
-# does it under *Mask*.
+# does the same under *Mask*.
 
 # %%
 key = words.index("swam")
@@ -416,8 +417,8 @@ assert measured["2"]["hidden"]["blanked"]["telling"]["nowhere"]["bank"] == 96
 # - **Model 1 reads "swam" and not "river".** Hiding the verb costs 3.45 nats (mean of both kinds of sentences), hiding
 #   the place 0.12. Either word would be enough, as nobody in the corpus rows across a road. The model has learned to
 #   use one of them.
-# - Hiding **"bank"** itself costs models 1 and 2 much, too: 3.45 and 3.93 nats. So the decoder reads the sense at "bank",
-#   whose vector has absorbed it.
+# - Hiding **"bank"** itself costs models 1 and 2 much, too: 3.45 and 3.93 nats. So the decoder reads the sense at
+#   "bank", whose vector has absorbed it.
 # - **Model 2** uses both words a little (0.78 and 0.98 nats), and mostly does without either one: 90 % of the banks are
 #   right with one of the telling words hidden, 96 % with nothing hidden.
 # - **Model 3** uses no English word much. With the French blanked, it can only guess (50 % right).
@@ -521,8 +522,8 @@ pictures.picture(
 )
 
 # %% [markdown]
-# - At the embedding it is 50 %, as it must be. With the position added it is a little more (54 or 55 %). In some
-#   pairs one sense stands later in the sentence ("sang near the well", "sang well"), and the classifier notices. A
+# - At the embedding, the share is 50 %, as it must be. With the position added, it is a little larger (54 or 55 %). In
+#   some pairs one sense stands later in the sentence ("sang near the well", "sang well"), and the classifier notices. A
 #   classifier finds whatever there is.
 # - **One self-attention is enough**: the share is 94 to 97 % after the first self-attention, and hardly larger later.
 # - In **model 3**, the vectors of the two senses of "bank" can be told apart in 96 % of the cases after the last

@@ -72,7 +72,7 @@ example.source, example.target
 #
 # ## Line by line
 #
-# First the model without any change: its log probability for each word of the output.
+# First, we run the model without any change, and look at its log probability for each word of the output.
 
 # %%
 source = [*bundle.source_tokenizer.encode(example.source), model.config.eos_id]
@@ -128,8 +128,8 @@ assert attention.shape == effects.shape
 
 # %% [markdown]
 # Compare the two columns row by row: where they name the same word, attention has found what matters. Then look at the
-# row of "il", the French pronoun that stands for "it". What does it cost to hide "it" itself, and what to hide "tired" and
-# "animal", which say that "it" is the animal, and masculine?
+# row of "il", the French pronoun that stands for "it". How much does it cost to hide "it" itself, and how much to hide
+# "tired" or "animal", which say that "it" is the animal, and masculine?
 
 # %%
 il = output_tokens.index("il")
@@ -281,9 +281,9 @@ pictures.bars(
 )
 
 # %% [markdown]
-# It does not. About 0.4 is far from 1. The picture below shows why. Each dot is one source token at one step. For an
-# orange dot, the grammar says that the written word comes from this token. Blue dots are all other tokens. Both axes
-# are stretched near 0.
+# It does not: a correlation of about 0.4 is far from 1. The picture below shows why. Each dot is one source token at
+# one step. For an orange dot, the grammar says that the written word comes from this token. Blue dots are all other
+# tokens. Both axes are stretched near 0.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.9)
@@ -325,9 +325,9 @@ assert fmean(cost > 1 for cost in costs[True]) > 0.65
 # %% [markdown]
 # There are two clouds. At the upper right are most of the origins, which matter and are looked at. The other cloud lies
 # near 0: 96 % of the other words have an effect below 0.1 nats, and so has one origin in five. Within that cloud the
-# weights say little, though they reach far to the right. Attention mostly finds the token that matters most, but it does
-# not put the others in the right order. For source words that the output word does not come from, the correlation is
-# only 0.20 to 0.26.
+# weights say little, though some weights are large. Attention mostly finds the token that matters most, but it does not
+# put the others in the right order. For source words that the output word does not come from, the correlation is only
+# 0.20 to 0.26.
 #
 # Here are some more numbers, for each of the three models:
 
@@ -390,9 +390,9 @@ library = [seed["cross"]["largest"] for seed in measured["heads_rank"]]
 assert torch.allclose(torch.tensor(library), torch.tensor([of_heads(seed, "cross") for seed in measured["heads"]]))
 
 # %% [markdown]
-# Look at the line "cross, both layers": 0.8 to 0.9, a splendid correlation. Then look at the two lines below it.
-# Within a layer, with eight heads, it is anything from 0 to 0.8. **A good part of the splendid number only says that
-# the heads of the last layer are sharper and matter more.** The picture shows it: two groups, and much less order
+# Look at the line "cross, both layers": 0.8 to 0.9, a splendid correlation. Then look at the two lines below it. Within
+# a layer, with eight heads, the correlation is anything from 0 to 0.8. **A good part of the splendid number only says
+# that the heads of the last layer are sharper and matter more.** The picture shows it: two groups, and much less order
 # within each group.
 
 # %% tags=["hide-input"]
