@@ -378,6 +378,7 @@ so_far("This is the step for which all others were made.", "The model has not le
 losses = {step: loss for step, (_, loss, _) in table.items()}
 assert losses["encoder and cross-attention"] < 0.5 * losses["norm"]
 assert losses["counts of pairs"] < losses["all words alike"]
+assert losses["three layers"] > losses["feed-forward"] > losses["residual"]
 
 # %% tags=["hide-input"]
 before, after = losses["norm"], losses["encoder and cross-attention"]
@@ -452,8 +453,8 @@ assert difference < 1e-5
 # ### What do many believe?
 #
 # *"Attention is all you need."* The paper's title means that words need no other connection, neither recurrence nor
-# convolution. The paper's model also has feed-forward networks, residual connections, norms and positions. Compare the bars
-# above: attention alone ("four heads") is far from the last bar.
+# convolution. The paper's model also has feed-forward networks, residual connections, norms and positions. In the bars
+# above, three layers are worse than one until the residual connection is there.
 #
 # ## Exercises
 #
