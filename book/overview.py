@@ -191,7 +191,7 @@ pictures.flow(
 # | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
 # | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
 # | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 20 | decoding |
-# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 70 | the chapter of each mistake |
+# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 75 | the chapter of each mistake |
 #
 # The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of
 # sentences and several models, and report the result whatever it is.
