@@ -682,7 +682,7 @@ def test_both_members_of_a_minimal_pair_must_be_right(copier, monkeypatch):
 
 def test_a_run_on_a_users_corpus_has_no_splits(make_configuration, corpus):
     train(make_configuration("run", "training.steps=1"))
-    with pytest.raises(ConfigError, match="not on a built-in task: give its test set as SRC and REF"):
+    with pytest.raises(ConfigError, match="not on a built-in task: give a test set as SRC and REF"):
         list(evaluate_splits(Translator.load(corpus / "run")))
 
 

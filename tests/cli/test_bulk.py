@@ -130,7 +130,7 @@ def test_finish_finds_a_part_that_is_deleted_cut_or_altered(glassformer, trained
 def test_finish_finds_parts_that_do_not_fit_the_files(glassformer, trained, nasty, tmp_path):
     out = tmp_path / "out"
     command = ["bulk", trained, nasty, "--output", out, *SMALL]
-    assert "translate the parts first" in glassformer(*command, "--finish").err
+    assert "without --finish first" in glassformer(*command, "--finish").err
     glassformer(*command)
     (record,) = (out / "parts").glob("*-0000000002000-*[0-9].json")
     extra = record.with_name(record.name.replace("-0000000002000-", "-0000000001000-"))
@@ -267,7 +267,7 @@ def test_a_damaged_file_does_not_keep_the_others_from_being_translated(glassform
     Path("b.txt").write_text("the cat\n")
     result = glassformer("bulk", trained, "a.txt.gz", "b.txt", "--output", "out")
     assert result.status == 1
-    assert "error: 1 of 2 parts failed, the others are complete; first error: cannot read a.txt.gz" in result.err
+    assert "error: 1 of 2 parts failed, the other parts are complete; first error: cannot read a.txt.gz" in result.err
     assert len(list(Path("out/parts").iterdir())) == 3
 
 

@@ -43,7 +43,7 @@ def test_every_recipe_loads(name, tmp_path):
 
 
 def test_the_recipe_for_your_corpus_asks_for_it():
-    with pytest.raises(ConfigError, match=r"got task = '' and source = ''; name one of them, such as --set"):
+    with pytest.raises(ConfigError, match=r"got task = '' and source = ''; name a task or files, such as --set"):
         load("translation")
 
 
@@ -260,8 +260,8 @@ def test_a_mistake_is_named_with_its_field_its_value_and_the_allowed_values(unch
 
 
 DATA = {
-    "": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
-    "[data]": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
+    "": "data: expected a built-in task or source files, got task = '' and source = ''; name a task or files, such a",
+    "[data]": "data: expected a built-in task or source files, got task = '' and source = ''; name a task or files, su",
     '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected a built-in task or source files, got task = '",
     '[data]\ntask = "copy"\nsource_language = "English"': "data.source_language: expected a BCP 47 tag, such as en or",
     '[data]\ntask = "copy"\ntarget_language = "fr_FR"': "data.target_language: expected a BCP 47 tag, such as en or ",

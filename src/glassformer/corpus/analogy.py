@@ -102,7 +102,9 @@ class Lexicon:
                 f"{path} does not exist; `glassformer tune {path.parent} --lexicon` makes it from the training corpus"
             ) from error
         except (OSError, EOFError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged: {shortened(str(error))}; delete it, and tune again") from error
+            raise CheckpointError(
+                f"{path} is damaged: {shortened(str(error))}; delete the file, and tune again"
+            ) from error
 
     def _analogies(self, word: str) -> Mapping[str, float]:
         """Return the targets of a word by analogy, best first, each with its confidence (above 0, below 1).

@@ -198,7 +198,7 @@ def reading(path: str) -> Iterator[None]:
         raise DataError(f"{path}: expected a file, got a folder; name a file in the folder") from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"cannot read {path}: {error.strerror}; make sure that it can be read") from error
+            raise DataError(f"cannot read {path}: {error.strerror}; make sure that the file can be read") from error
         raise DataError(
             f"cannot read {path}: {error}; make sure that the file is complete, and that its name ends in "
             f"{', '.join(COMPRESSED)} only if the file is compressed in this format"
@@ -206,7 +206,7 @@ def reading(path: str) -> Iterator[None]:
     except (ImportError, ValueError) as error:
         if isinstance(error, DataError) or not is_url(path):
             raise
-        raise DataError(f"cannot open {path}: {error}; correct the URL, or install its file system") from error
+        raise DataError(f"cannot open {path}: {error}; correct the URL, or install a package for it") from error
 
 
 @contextmanager

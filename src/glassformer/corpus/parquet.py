@@ -74,7 +74,7 @@ def _opened(file: str) -> Iterator[Any]:
                 yield parquet
         except (ArrowException, OSError) as error:
             reason = str(error).partition("\n")[0]
-            raise DataError(f"cannot read {file}: {reason}; make sure that it is a complete Parquet file") from error
+            raise DataError(f"cannot read {file}: {reason}; give a complete Parquet file") from error
 
 
 def _starts(metadata: Any) -> list[int]:

@@ -109,8 +109,8 @@ class Corpus:
             raise ConfigError(f"data.source: expected files of one format, got {' and '.join(sorted(formats))}")
         if not self.target and self.format == "lines":
             raise ConfigError(
-                f"data.target: expected the translation of {self.source[0]}, got nothing; name its file, or one .tsv "
-                "or .jsonl file with both sides"
+                f"data.target: expected the translation of {self.source[0]}, got nothing; name the file with the "
+                "translation, or one .tsv or .jsonl file with both sides"
             )
         for name in ("source_column", "target_column"):
             column = getattr(self, name)

@@ -143,15 +143,15 @@ class Shortlist:
         check_regular(path)
         if not path.exists():
             raise CheckpointError(
-                f"{path} does not exist; `glassformer calibrate {path.parent} --set decoding.shortlist=N` makes it "
-                "from the training corpus"
+                f"{path} does not exist; `glassformer calibrate {path.parent} --set decoding.shortlist=N` makes "
+                "the file from the training corpus"
             )
         try:
             with safe_open(path, framework="np") as file:
                 kind, tensors = file.metadata(), {name: file.get_tensor(name) for name in _TENSORS}
         except (SafetensorError, OSError, MemoryError, TypeError) as error:
             reason = shortened(str(error).partition("\n")[0])
-            raise CheckpointError(f"{path} is damaged or cut short: {reason}; copy it again, or delete it") from error
+            raise CheckpointError(f"{path} is damaged or cut short: {reason}; copy or delete the file") from error
         found = cls(**tensors, target_size=target_size)
         if kind != _FORMAT or not found._fits(source_size):
             raise CheckpointError(

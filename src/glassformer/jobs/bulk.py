@@ -325,7 +325,9 @@ def collected(
         left = (time.perf_counter() - begun) / max(done, 1) * (size - done)
         on_progress(ProgressReport(stage="translating", done=done, total=size, unit="bytes", seconds_left=left))
     if failed:
-        raise DataError(f"{len(failed)} of {total} parts failed, the others are complete; first error: {failed[0]}")
+        raise DataError(
+            f"{len(failed)} of {total} parts failed, the other parts are complete; first error: {failed[0]}"
+        )
     return BulkSummary(parts=total, made=made, statuses=statuses)
 
 
@@ -400,7 +402,7 @@ def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> d
         DataError: an input file cannot be read.
     """
     if BULK not in job.storage.names(""):
-        raise CheckpointError(f"{job.output} has no {BULK}: translate the parts first, by the command without --finish")
+        raise CheckpointError(f"{job.output} has no {BULK}: run the same command without --finish first")
     job.keep_settings()
     records = _checked_records(job, on_progress)
     of_file: list[list[PartRecord]] = [[] for _ in job.files]
@@ -433,7 +435,7 @@ def finished_settings(folder: str) -> dict[str, Any]:
         raise CheckpointError(f"{folder} has no {_MANIFEST}: run `glassformer bulk` with --finish first")
     settings = _settings(storage)
     if settings.get("target_column") is not None:
-        raise CheckpointError(f"{folder}: expected translations, got scores; give a folder of translations")
+        raise CheckpointError(f"{folder}: expected translations, got scores; give a folder with translations")
     return settings
 
 
@@ -544,7 +546,7 @@ def _checked_file(file: str, columns: Sequence[str], records: Sequence[PartRecor
     if lines != written:
         raise CheckpointError(
             f"{file}: expected {lines} translated lines, as many as the file has, got {written}; the file has changed "
-            "since then: delete the output folder, and translate the file again"
+            "since its translation: delete the output folder, and translate the file again"
         )
     parts, first = list[dict[str, Any]](), 1
     for record, (begin, end) in zip(records, ranges, strict=True):

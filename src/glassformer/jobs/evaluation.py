@@ -57,7 +57,7 @@ def evaluate_splits(translator: Translator, **options: Any) -> Iterator[SplitRes
     """
     configuration = translator.bundle.configuration
     if not configuration.data.task:
-        raise ConfigError("the run was trained on a corpus, not on a built-in task: give its test set as SRC and REF")
+        raise ConfigError("the run was trained on a corpus, not on a built-in task: give a test set as SRC and REF")
     for name, examples in _splits(configuration):
         yield _evaluate_split(translator, name, examples, options)
 

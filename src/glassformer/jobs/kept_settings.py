@@ -32,4 +32,6 @@ def stored_weights(run: Path) -> Path:
     for path in (run / WEIGHTS, run / "model.bin"):
         if path.exists():
             return path
-    raise CheckpointError(f"{run / WEIGHTS} does not exist: train the run to its first validation, or copy the file")
+    raise CheckpointError(
+        f"{run / WEIGHTS} does not exist: train the run to its first validation, or restore the file from a copy"
+    )

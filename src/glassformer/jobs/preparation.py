@@ -151,7 +151,7 @@ def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress,
     data = configuration.data
     if data.replay_source:
         raise ConfigError(
-            f"data.prepared: expected a folder, because data.replay_source adds to it, got {quoted(data.prepared)}"
+            f"data.prepared: expected a local folder because data.replay_source is set, got {quoted(data.prepared)}"
         )
     storage = storage_of(data.prepared)
     assert isinstance(storage, RemoteStorage)

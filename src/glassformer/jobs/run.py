@@ -60,7 +60,9 @@ def train(
     if not isinstance(configuration, Configuration):
         configuration = load(configuration, overrides, data)
     elif data is not None or list(overrides):
-        raise ConfigError("overrides and data need a configuration file or a recipe: set fields of the Configuration")
+        raise ConfigError(
+            "overrides and data need a configuration file or a recipe: with a Configuration, set its fields instead"
+        )
     last: dict[type, Any] = {}
 
     def tell(report: RunReport) -> None:

@@ -146,7 +146,7 @@ class DataConfig:
         if bool(self.task) == bool(self.source):
             got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
             raise ConfigError(
-                f"data: expected a built-in task or source files, got {got}; name one of them, such as "
+                f"data: expected a built-in task or source files, got {got}; name a task or files, such as "
                 "--set data.source=train.en --set data.target=train.de"
             )
         if self.task:
@@ -423,7 +423,7 @@ def _check_pair(name: str, source: Files, target: Files) -> None:
     if _format(other, target) not in (None, "lines"):
         raise ConfigError(
             f"data.{other}: expected a file with one side, got {quoted(target)}, which holds source and target; name "
-            f"it in data.{name}, and leave data.{other} out"
+            f"this file in data.{name}, and leave data.{other} out"
         )
 
 

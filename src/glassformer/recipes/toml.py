@@ -132,7 +132,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     if model.positions == "learned" and model.max_length < longest:
         raise ConfigError(
             f"model.max_length: expected at least data.max_length = {longest} for learned positions, got "
-            f"{model.max_length}; make them equal"
+            f"{model.max_length}; make both lengths equal"
         )
     return model
 

@@ -21,7 +21,7 @@ _BUFFER = 1 << 20
 
 @runtime_checkable
 class Storage(Protocol):
-    """A folder in which several processes may write. If two write the same file at once, the later file replaces it."""
+    """A folder in which several processes may write. If two processes write the same file, the later version stays."""
 
     place: str
     """The folder's path or URL."""
@@ -201,7 +201,7 @@ def _file_system(place: str) -> tuple["AbstractFileSystem", str]:
     try:
         files, folder = url_to_fs(place)
     except (ImportError, ValueError) as error:
-        raise CheckpointError(f"cannot open {place}: {error}; correct the URL, or install its file system") from error
+        raise CheckpointError(f"cannot open {place}: {error}; correct the URL, or install a package for it") from error
     return files, str(folder)
 
 
@@ -226,4 +226,4 @@ def using(where: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise CheckpointError(f"{where} does not exist; correct the URL") from error
     except Exception as error:  # file systems raise their own exceptions, for example if credentials are missing
-        raise CheckpointError(f"cannot use {where}: {error}; see the documentation of its file system") from error
+        raise CheckpointError(f"cannot use {where}: {error}; see its file system's documentation") from error

@@ -30,7 +30,7 @@ def examine(
     on_progress: Callable[[int, int], None] = lambda *_: None,
     pool: Pool = HERE,
 ) -> Examination:
-    """Return the problems of a corpus, and which of its pairs are kept.
+    """Examine a corpus; return its problems, and for each pair whether the pair is kept.
 
     Args:
         corpus: The training pairs.
@@ -53,7 +53,7 @@ def examine(
 
 
 def examine_held_out(corpus: Corpus) -> Examination:
-    """Return the problems of a validation or test corpus; only pairs with a blank side are left out.
+    """Examine a validation or test corpus, from which only pairs with a blank side are left out; return its problems.
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8.

@@ -67,7 +67,10 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
         for name in names:
             _fetch(storage, f"{TOKENIZER}/{name}", folder, None)
         if manifest.tokenizer != hash_of_folder(folder / TOKENIZER):
-            raise CheckpointError(f"{storage.place}/{TOKENIZER} is not the tokenizer that the corpus was prepared with")
+            raise CheckpointError(
+                f"{storage.place}/{TOKENIZER} is not the tokenizer that the corpus was prepared with; upload the "
+                "tokenizer again, or prepare the corpus again"
+            )
     wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:

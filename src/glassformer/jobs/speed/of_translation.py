@@ -28,7 +28,7 @@ MOST_LINES = 2000
 WARM_UP_LINES = 16
 """Number of lines translated first, to warm up and to estimate how many lines the time allows."""
 LINE_BY_LINE = 3.0
-"""Minimum speed-up of a single call over one call per line for which advice on a single call is given."""
+"""Translating all lines in one call is advised if it is at least this many times as fast as line by line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

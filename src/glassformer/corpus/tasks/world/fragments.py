@@ -1,7 +1,7 @@
 """Parts of a sentence in both languages, with the English words from which each French word comes.
 
 Every rule of the grammar returns a `Fragment`. Its `origins` has one integer for each French word: bit i is set if the
-French word comes from English word i. To put fragments side by side, bits only need to be shifted.
+French word comes from English word i. Putting fragments side by side only shifts the bits.
 
 >>> black_cat = arrange(linked("the", "le"), linked("black", "noir"), linked("cat", "chat"), order=(0, 2, 1))
 >>> black_cat.french, black_cat.origins

@@ -53,7 +53,7 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb. It decides the French past tense: an event takes the passé composé, a state the imparfait.
+    """A verb, which decides the French past tense: the passé composé for an event, and the imparfait for a state.
 
     An event has a `participle`. A state has an `imparfait` stem ("dorm" + "ait"), or a `posture`, which follows
     "être" ("était assis").
