@@ -117,7 +117,7 @@ def read_items(corpus: Corpus, *, more: Sequence[str | Path] = (), group: bool |
         return Items.of(_with_more(_pairs(corpus), more), group=bool(group))
     if more:
         raise ConfigError(
-            f"{corpus.names} already holds references, on further lines with the same source: leave out the other "
+            f"{corpus.names} already holds references, on further lines with the same source: leave out the files of "
             "references"
         )
     pairs = _pairs(corpus)

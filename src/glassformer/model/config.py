@@ -142,7 +142,7 @@ class ModelConfig:
         if version > cls.format_version:
             raise CheckpointVersionError(
                 f"model configuration of format {version}: this glassformer reads formats up to {cls.format_version}; "
-                "upgrade it"
+                "upgrade glassformer"
             )
         return cls.from_dict(values)
 
@@ -161,7 +161,7 @@ class ModelConfig:
             sizes = (self.vocab_size, self.vocab_size)
         if None in sizes:
             raise ConfigError(
-                "model.vocab_size: expected a positive integer, got nothing; set it, or both source_vocab_size and "
+                "model.vocab_size: expected a positive integer, got nothing; set this size, or source_vocab_size and "
                 "target_vocab_size"
             )
         object.__setattr__(self, "source_vocab_size", sizes[0])

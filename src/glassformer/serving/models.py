@@ -84,7 +84,7 @@ class Models:
         directions = [(one.source.lower(), one.target.lower()) for one in self.all]
         for one, direction in zip(self.all, directions, strict=True):
             if directions.count(direction) > 1:
-                raise ConfigError(f"two runs translate {one.name}: serve one of them, or declare other --languages")
+                raise ConfigError(f"two runs translate {one.name}: serve one of them, or declare different --languages")
 
     @property
     def is_ready(self) -> bool:

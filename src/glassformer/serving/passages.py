@@ -83,7 +83,9 @@ async def _translated(
     for number, (sentence, one) in enumerate(zip(wanted, found, strict=True), start=1):
         if one.status == "too_long":
             size = len(sentence)
-            raise RequestError(400, f"sentence {number} is too long for the model ({size} characters): make it shorter")
+            raise RequestError(
+                400, f"sentence {number} is too long for the model ({size} characters): shorten this sentence"
+            )
     rest = iter(found)
     return [[next(rest) for _ in sentences] for sentences in several]
 

@@ -191,7 +191,7 @@ class Checkpoints:
         if problems:
             latest = next(iter(problems.values()))
             raise CheckpointError(
-                f"no checkpoint in {self.folder} can be read; restore the folder from a copy, or delete it to train "
+                f"no checkpoint in {self.folder} can be read; restore this folder from a copy, or delete it to train "
                 f"from the start. The latest: {latest}"
             )
         return None
@@ -317,7 +317,7 @@ def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: Mo
         if parameter not in places:
             raise CheckpointError(
                 f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, a parameter that this "
-                "training run does not train: it belongs to a different configuration"
+                "training run does not train: the checkpoint belongs to a different configuration"
             )
         entries.setdefault(places[parameter], {})[key] = moment
     averaged = read_weights(path / _AVERAGE) if average is not None and (path / _AVERAGE).exists() else None
@@ -435,7 +435,7 @@ def _set_aside(paths: Iterable[Path]) -> None:
             path.rename(aside)
         except OSError as error:
             raise CheckpointError(
-                f"{path} is damaged and cannot be renamed: {error.strerror or error}; remove it"
+                f"{path} is damaged and cannot be renamed: {error.strerror or error}; remove this folder"
             ) from error
 
 

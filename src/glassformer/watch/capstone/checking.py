@@ -90,7 +90,9 @@ def check_file(
 
 def _readable(path: Path) -> None:
     if not path.is_file():
-        raise DataError(f"{path}: expected a Python file, got {'a folder' if path.is_dir() else 'nothing'}; create it")
+        raise DataError(
+            f"{path}: expected a Python file, got {'a folder' if path.is_dir() else 'nothing'}; create this file"
+        )
     if path.stat().st_size > _LARGEST:
         raise DataError(
             f"{path}: expected at most {_LARGEST:,} bytes, got {path.stat().st_size:,}; give your own code only"
@@ -98,7 +100,7 @@ def _readable(path: Path) -> None:
     try:
         path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected UTF-8, got other bytes at {error.start}; save it as UTF-8") from error
+        raise DataError(f"{path}: expected UTF-8, got other bytes at {error.start}; save the file as UTF-8") from error
 
 
 def _run(path: Path, results: Path, seconds: float, training_seconds: float) -> None:

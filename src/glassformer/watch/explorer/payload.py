@@ -99,7 +99,7 @@ def payload(
         raise ConfigError(
             f"{bundle.folder}: expected a model of at most {limits.model:,} parameters for a page, got {count:,}, "
             f"which would make a page of about {(FRAME + count * 8 / 3) / 1e6:.0f} MB; use --recorded for a page of "
-            "one sentence's numbers, or leave out --html, so that Python computes behind the page"
+            "one sentence's numbers, or leave out --html, so that Python computes for the page"
         )
     model = rounded(translator.model) if travels else translator.model
     page, source = _page(translator, sentence)

@@ -37,7 +37,9 @@ def source_ids(translator: Translator, sentence: str) -> list[int]:
     max_source = translator.bundle.configuration.decoding.max_source
     longest = config.max_length if config.positions == "learned" else max_source
     if not 1 < len(ids) <= longest:
-        raise DataError(f"{quoted(sentence)}: expected 1 to {longest - 1} tokens, got {len(ids) - 1}; shorten it")
+        raise DataError(
+            f"{quoted(sentence)}: expected 1 to {longest - 1} tokens, got {len(ids) - 1}; shorten the sentence"
+        )
     return ids
 
 

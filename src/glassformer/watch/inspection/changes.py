@@ -246,12 +246,12 @@ def _check_patch(patch: Patch, model: Transformer) -> None:
     _check_range("patches: a position", (index for pair in patch.positions for index in pair))
     if patch.heads is not None:
         if not named_points(model.config)[patch.point].has_heads:
-            raise ConfigError(f"patches: expected no heads for {patch.point}, got {list(patch.heads)}; leave them out")
+            raise ConfigError(f"patches: expected no heads for {patch.point}, got {list(patch.heads)}; omit heads")
         _check_range("patches: a head", patch.heads, model.config.heads)
     if patch.trace is None and not (patch.source_ids and patch.target_ids):
         raise ConfigError(f"patches: expected a sentence for {patch.point}, got none; give source_ids and target_ids")
     if patch.trace is not None and patch.point not in patch.trace:
-        raise ConfigError(f"patches: {patch.point} is not in the recording of the other sentence; record it")
+        raise ConfigError(f"patches: {patch.point} is not in the recording of the other sentence; record this point")
 
 
 def _check_known(what: str, name: str, known: Iterable[str]) -> None:
