@@ -341,7 +341,7 @@ def test_each_text_may_have_its_own_prefix(translator):
     [
         ("zebra", "its target vocabulary lacks 'zebra'"),
         ("le chat voit Zorglub et l'hermite", "lacks 'Zorglub', \"l'\", 'hermite'"),
-        ("le <unk>", "which writes it as|lacks"),
+        ("le <unk>", "which spells it as|lacks"),
         ("LE CHAT", "lacks 'LE', 'CHAT'"),
         ("le cha", "lacks 'cha'"),
         ("le chat ,", "lacks ','"),

@@ -341,7 +341,7 @@ class Translator:
         return Request((), (), (), search, terms, links=links, guards=guards)
 
     def _read(self, texts: Sequence[str], settings: Mapping[str, Any]) -> Request:
-        """Return a request for these texts, without prefixes, as the reader completes it."""
+        """Return a request for these texts, without prefixes, after the reader has tokenized them."""
         asked = self._asked(settings)._replace(texts=texts, prefixes=[""] * len(texts), seeds=range(len(texts)))
         return self._layers.reader.read(asked)
 

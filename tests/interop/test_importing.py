@@ -172,7 +172,9 @@ def test_a_broken_vocabulary_is_one_clear_error(tmp_path, name):
 
 def test_special_tokens_are_found_by_their_names_or_asked_for():
     assert special_ids(["<unk>", "a", "</s>", "<s>", "<pad>"]) == SpecialIds(pad=4, bos=3, eos=2, unk=0)
-    with pytest.raises(ConfigError, match=r"source: expected one of <pad>, .* got 0 of them; give --special-ids"):
+    with pytest.raises(
+        ConfigError, match=r"source: expected one token <pad> or .* got 0 such tokens; give --special-ids"
+    ):
         special_ids(["a", "b"], "source")
 
 
@@ -182,7 +184,7 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path):
             return Path.touch, (tmp_path / "touched",)
 
     torch.save({"state_dict": {}, "hook": Harmful()}, tmp_path / "bad.pt")
-    with pytest.raises(CheckpointError, match=r"holds more than tensors \([\w.]+\), which could run code"):
+    with pytest.raises(CheckpointError, match=r"holds objects other than tensors \([\w.]+\), which could run code"):
         read_state_dicts(tmp_path / "bad.pt")
     assert not (tmp_path / "touched").exists()
 
@@ -223,7 +225,7 @@ def test_settings_of_other_sections_are_refused(file, tmp_path, capsys, override
 def test_a_failed_import_leaves_nothing(file, tmp_path):
     before = files(tmp_path)
     short = ForeignTokens(source=TOKENS.source[:-1], target=TARGET)
-    with pytest.raises(VocabularyError, match="source: expected 17 tokens, the rows of the embedding, got 16"):
+    with pytest.raises(VocabularyError, match="source: expected 17 tokens, one for each row of the embedding, got 16"):
         import_run(file, tmp_path / "run", short, heads=3)
     assert files(tmp_path) == before
 

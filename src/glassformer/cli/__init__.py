@@ -36,7 +36,7 @@ GROUPS = {
 look_inside/trace.py."""
 
 BARE = {"--ray": "local"}
-"""Options that may be given without a value, and the values that they have then."""
+"""Options that may be given without a value, and the value that each option then has."""
 
 COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 

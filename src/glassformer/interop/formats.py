@@ -1,4 +1,4 @@
-"""The formats to which `glassformer export` can export a run, in one table."""
+"""The table of the formats to which `glassformer export` can export a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

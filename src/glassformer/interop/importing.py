@@ -142,7 +142,7 @@ def import_run(
     for (name, side), own in zip(_sides(tokens), ids, strict=True):
         rows = getattr(model.config, f"{name}_vocab_size")
         if len(side) != rows:
-            raise VocabularyError(f"{name}: expected {rows} tokens, the rows of the embedding, got {len(side)}")
+            raise VocabularyError(f"{name}: expected {rows} tokens, one for each row of the embedding, got {len(side)}")
         if len({*own} & {*range(rows)}) < len(own):
             raise ConfigError(f"--special-ids: expected four different ids from 0 to {rows - 1}, got {quoted([*own])}")
         orders.append([*own, *(id for id in range(rows) if id not in own)])
@@ -271,8 +271,8 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
         ids = [id for id, token in enumerate(tokens) if token in names]
         if len(ids) != 1:
             raise ConfigError(
-                f"{side}: expected one of {', '.join(names)} for {ours}, got {len(ids)} of them; give --special-ids "
-                "PAD,BOS,EOS,UNK"
+                f"{side}: expected one token {' or '.join(names)} as {ours}, got {len(ids)} such tokens; give "
+                "--special-ids PAD,BOS,EOS,UNK"
             )
         found += ids
     return SpecialIds(*found)

@@ -202,8 +202,8 @@ def _compared(
     alike = [place for place, job in enumerate(jobs) if theirs.source_ids[place] == job.sources[0]]
     if len(alike) < CUT_ALIKE * len(jobs):
         raise CheckpointError(
-            f"the exported tokenizer is not the run's: it cuts {len(jobs) - len(alike)} of {len(jobs)} texts into "
-            "different tokens; report this"
+            f"the exported tokenizer differs from the run's: it cuts {len(jobs) - len(alike)} of {len(jobs)} texts "
+            "into different tokens; report this"
         )
     differences = [
         abs(our - their)

@@ -117,7 +117,7 @@ class Glossary:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, str, str]]) -> "Glossary":
-        """Return the glossary of triples: the place to name in messages, the source term, and the target term.
+        """Return the glossary with these terms; each triple is a place for messages, a source term and a target term.
 
         Raises:
             DataError: a term is blank, or a source term has two translations.

@@ -43,7 +43,7 @@ SHARED = 0.8
 """Weight that is added to each source word's total attention, so that a word with little attention does not gain a
 large share by chance."""
 LEAST = 0.03
-"""Share that every link gets in addition, even without any attention."""
+"""Share that is added to every possible link, so that even a link without any attention is possible."""
 JUMP = 0.8
 """Exponent of the penalty for jumps: a jump n words away from the next source word is (1 + n)^0.8 times less
 probable."""

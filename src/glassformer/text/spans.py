@@ -84,7 +84,7 @@ KINDS = {
 """The pattern of each kind of span, in the order in which the patterns are tried; docs/terms.md has examples."""
 _PERHAPS = re.compile(r"[\d@{}%$<&`\\_#⟦]|:[\w+/-]|www\.")
 _BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|'(?=[{{}}])|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
-"""Where a span may begin."""
+"""Finds the positions at which a span may begin."""
 _TRIMMED = frozenset({"address", "path"})
 """Kinds whose spans end before punctuation, which belongs to the sentence."""
 _JOINED = frozenset({"template", "braces", "ruby", "python", "numbered", "percent", "printf", "qt", "dollar"})
@@ -197,7 +197,7 @@ def _is_ordered(kind: str, found: str) -> bool:
 
 
 def _trimmed(text: str, begin: int, end: int) -> int:
-    """Return where an address ends, without the punctuation after it; a bracket that it opens may also close."""
+    """Return the end of an address, without punctuation after it; a closing bracket counts if the address opens it."""
     found = text[begin:end]
     opened = {closing: found.count(opening) - found.count(closing) for closing, opening in _CLOSINGS.items()}
     while end > begin + 1 and ((last := text[end - 1]) in ".,:;!?…'’»”*~" or opened.get(last, 0) < 0):

@@ -1,4 +1,4 @@
-"""The sentences of a text, by the rules of its language."""
+"""Split texts into sentences, by the rules of their language, and into clauses."""
 
 import re
 from bisect import bisect_left

@@ -25,7 +25,7 @@ class KeepingTerms:
     """The layer that makes sure that translations contain the protected spans and glossary terms of their texts."""
 
     terms: Mapping[int, Sequence[Term]]
-    """The terms of each text that has some, by the index of the text."""
+    """The terms of each text with terms, by the index of the text."""
     tokenizer: Tokenizer
     """The target tokenizer."""
     translate: Translate
@@ -38,11 +38,11 @@ class KeepingTerms:
 
 @dataclass(frozen=True, slots=True)
 class TermKeeper:
-    """Places the terms that the model does not write into the translations of a request."""
+    """Puts terms that the model did not write into the translations of a request."""
 
     request: Request
     terms: Mapping[int, Sequence[Term]]
-    """The terms of each text that has some, by the index of the text."""
+    """The terms of each text with terms, by the index of the text."""
     tokenizer: Tokenizer
     """The target tokenizer."""
     translate: Translate
@@ -79,7 +79,7 @@ class TermKeeper:
         return not self.request.prefixes[place] and not self.request.terms.leave_words(self.request.texts[place])
 
     def _placed(self, lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
-        """Translate each other text again; yield its index and the translation with the terms put at the aligned words.
+        """Translate the lacking texts that are not copied again; yield index and translation, with terms put in.
 
         Protected spans are taken out of a text before it is translated again, because a model often fails after tokens
         that it has never seen. Glossary terms are translated like other words, and then replace their translations.
@@ -166,7 +166,7 @@ def _without_links(one: Translation) -> Translation:
 
 
 def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
-    """Return a link for each target word in an aligned part: to the first word in the aligned part of the source."""
+    """Yield a link from each target word in an aligned part to the first word in the aligned part of the source."""
     words, others, found = word_spans(source), word_spans(target), dict[Span, Span]()
     for link in aligned:
         for one in overlapping(words, link.source)[:1]:

@@ -120,8 +120,8 @@ class Reader:
             )
         if (written := tokenizer.decode(ids)) != normalise(prefix):
             raise DecodingError(
-                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}, which writes it as "
-                f"{quoted(written)}: give the prefix in this form"
+                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}, which spells it as "
+                f"{quoted(written)}; give the prefix in this form"
             )
         return ids
 

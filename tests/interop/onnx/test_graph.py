@@ -49,5 +49,5 @@ def test_a_constant_is_written_once():
 
 def test_a_file_that_would_be_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(module, "LARGEST_FILE", 3)
-    with pytest.raises(ConfigError, match="expected weights of at most 3 bytes, the largest file of ONNX, got 4; use"):
+    with pytest.raises(ConfigError, match="expected weights of at most 3 bytes, the limit of an ONNX file, got 4; use"):
         model_file(doubled(), *PORTS)

@@ -51,10 +51,10 @@ def check_command(
 ) -> None:
     """Test a model: masks, cache, saving, use of the source.
 
-    A failed check names the likely mistake. With --pairs, plant one classic mistake after the other in the model
-    instead, and compute the loss on these pairs, each time with the best temperature. If the model was trained with a
-    mistake, planting this mistake lowers the loss. Exit with status 1 if a check fails or if the model was trained with
-    a mistake.
+    A failed check names the likely mistake. With --pairs, find the mistake with which the model was trained instead:
+    plant each classic mistake in the model in turn, and compute the loss on the pairs with the best temperature. If the
+    model was trained with a mistake, planting this mistake lowers the loss. Exit with status 1 if a check fails or if
+    the model was trained with a mistake.
     """
     from rich.console import Console
 

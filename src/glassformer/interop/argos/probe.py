@@ -13,7 +13,8 @@ from typing import Any
 __all__: list[str] = []
 
 _NO_END, _END, _UNKNOWN = 0, 2, 3
-"""Ids at the end of a source without `<eos>` (for imported models that were trained so), of `<eos>`, and of `<unk>`."""
+"""The id that ends a source if sources have no `<eos>`, as in some imported models; the id of `<eos>`; and that of
+`<unk>`."""
 
 
 class _OneSentence:

@@ -91,7 +91,7 @@ def _check(bundle: Bundle) -> None:
 
 
 def _joint_model(bundle: Bundle) -> bytes:
-    """Return the sentencepiece model of the joint tokenizer; refuse separate or other tokenizers."""
+    """Return the joint tokenizer's sentencepiece model; refuse separate tokenizers, and tokenizers of other kinds."""
     models = [
         sentencepiece_model(tokenizer, side, "ctranslate2")
         for side, tokenizer in (("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer))

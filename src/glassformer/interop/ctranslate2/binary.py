@@ -89,7 +89,9 @@ class CTranslate2Variable:
                 inverse = np.float32(1) / self.scale.astype(np.float32)
                 result *= inverse.reshape(-1, *[1] * (result.ndim - 1)) if inverse.ndim else inverse
         if not np.isfinite(result).all():
-            raise CheckpointError(f"{_MODEL}: expected finite numbers in {self.name}, got nan or inf; convert it again")
+            raise CheckpointError(
+                f"{_MODEL}: expected finite numbers in {self.name}, got nan or inf; convert the model again"
+            )
         return result
 
     def equals(self, other: "CTranslate2Variable") -> bool:
@@ -149,7 +151,7 @@ def read_binary(path: Path) -> CTranslate2Binary:
         # CTranslate2 itself adds the aliases of scales and zeros.
         variables |= {alias + end: variables[name + end] for end in ("_scale", "_zero") if name + end in variables}
     if left := cursor.left:
-        raise cursor.damaged(f"expected its end, got {left:,} more bytes")
+        raise cursor.damaged(f"expected the end of the file, got {left:,} more bytes")
     return CTranslate2Binary(version, specification, revision, variables)
 
 

@@ -303,7 +303,10 @@ class CTranslate2Engine:
 
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
-    """Return whether to decode a job again, alone: if outputs depend on the batch or contain `<pad>` or `<bos>`."""
+    """Return whether a job must be decoded again, alone.
+
+    A job is decoded again if its outputs depend on its batch, or contain `<pad>` or `<bos>`.
+    """
     # The batch's length limit is the longest limit of its jobs. A job decoded alone ends at its own limit, after
     # max_length - 1 tokens, where its unfinished hypotheses compete with those that finish at this step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
@@ -364,6 +367,6 @@ def _exponent(search: Search) -> float:
 
 
 def _ended(ids: Ids, max_length: int) -> Ids:
-    """Return an output cut at its maximum length, which ends with `<eos>`."""
+    """Return an output that ends with `<eos>`, cut if it is longer than `max_length` tokens."""
     ended = len(ids) <= max_length and ids[-1:] == (EOS_ID,)
     return ids if ended else (*ids[: max_length - 1], EOS_ID)

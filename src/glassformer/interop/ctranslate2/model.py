@@ -158,7 +158,7 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
 
 
 def heads_first(alignment: Alignment, config: ModelConfig) -> list[int]:
-    """Return all heads of a layer, those that align words first; CTranslate2 aligns by the first heads of a layer."""
+    """Return all heads of a layer, beginning with those that align words; CTranslate2 aligns by the first heads."""
     return [*alignment.heads, *(head for head in range(config.heads) if head not in alignment.heads)]
 
 

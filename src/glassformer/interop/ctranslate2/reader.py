@@ -189,8 +189,8 @@ def _own(source: Path, sides: Sequence[Sequence[ImportedRow]]) -> Bundle | None:
     ):
         if tokenizer.tokens(range(len(tokenizer))) != [row.token for row in rows]:
             raise VocabularyError(
-                f"{source / TOKENIZER}: expected the {name} tokens of CTranslate2's vocabulary, got others; export the "
-                "run again"
+                f"{source / TOKENIZER}: expected the {name} tokens of CTranslate2's vocabulary, got different tokens; "
+                "export the run again"
             )
     return bundle
 
@@ -255,8 +255,8 @@ def _sentencepiece(path: Path, tokens: Sequence[str]) -> bytes:
     pieces = {processor.id_to_piece(id) for id in range(processor.get_piece_size())}
     if (known := len(pieces & {*tokens})) < KNOWN_PIECES * len(pieces):
         raise VocabularyError(
-            f"{path}: expected a sentencepiece model whose pieces are in the vocabulary, got one with {known:,} of "
-            f"{len(pieces):,} in it; give another file with --sentencepiece"
+            f"{path}: expected a sentencepiece model whose pieces are in the vocabulary, got a model with {known:,} of "
+            f"{len(pieces):,} pieces in the vocabulary; give another file with --sentencepiece"
         )
     return model
 

@@ -198,7 +198,9 @@ def _layers(variables: Variables, stack: str) -> int:
     numbers = {found[1] for name in variables if (found := re.match(rf"{stack}/layer_(\d+)/", name))}
     missing = next(number for number in map(str, range(len(numbers) + 1)) if number not in numbers)
     if int(missing) < len(numbers):
-        raise CheckpointError(f"{_MODEL}: expected a variable {stack}/layer_{missing}/…, got none; convert it again")
+        raise CheckpointError(
+            f"{_MODEL}: expected a variable {stack}/layer_{missing}/…, got none; convert the model again"
+        )
     return len(numbers)
 
 
@@ -396,7 +398,9 @@ def _table(variables: Variables, stack: str, d_model: int) -> Floats:
     if name in variables:
         return _found(variables, name, (variables[name].shape[0] if variables[name].shape else 0, d_model))
     if d_model % 2 or d_model < 4:
-        raise ConfigError(f"{_MODEL}: expected {name}, because CTranslate2 has no positions of width {d_model} itself")
+        raise ConfigError(
+            f"{_MODEL}: expected {name}, got none; CTranslate2 cannot compute positions of width {d_model}"
+        )
     # As in `generate_sinusoidal_position_encoding` in CTranslate2's layers/common.cc: positions count from 1, and the #
     # longest wavelength is in the last dimension.
     rates = np.exp(-math.log(10000) / (d_model // 2 - 1) * np.arange(d_model // 2))

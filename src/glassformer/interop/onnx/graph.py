@@ -118,7 +118,7 @@ def model_file(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port]) ->
     size = sum(array.nbytes for array in graph.constants.arrays.values())
     if size > LARGEST_FILE:
         raise ConfigError(
-            f"the model: expected weights of at most {LARGEST_FILE} bytes, the largest file of ONNX, got {size}; use "
+            f"the model: expected weights of at most {LARGEST_FILE} bytes, the limit of an ONNX file, got {size}; use "
             "--quantization int8 or --to ctranslate2"
         )
     message = graph.message(inputs, outputs, graph.constants.arrays)

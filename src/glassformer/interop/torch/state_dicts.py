@@ -452,7 +452,7 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
     if activation is None:
         raise ConfigError(f"activation: expected {', '.join(activations.values())}, got {quoted(layer.activation)}")
     if layer.norm1.eps != nn.LayerNorm(1).eps:
-        raise ConfigError(f"layer_norm_eps: expected 1e-05, the only value here, got {layer.norm1.eps}")
+        raise ConfigError(f"layer_norm_eps: expected 1e-05, the only supported value, got {layer.norm1.eps}")
     norm = "pre" if layer.norm_first else "post"
     return {"heads": inside.nhead, "norm": norm, "activation": activation, "dropout": layer.dropout.p}
 

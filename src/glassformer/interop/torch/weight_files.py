@@ -134,8 +134,8 @@ def _torch_file(path: Path) -> dict[Any, Any]:
     except pickle.UnpicklingError as error:
         kind = f" ({found[1]})" if (found := _CLASS.search(str(error))) else ""
         raise CheckpointError(
-            f"{path} holds more than tensors{kind}, which could run code, and is not read; save its state dict: "
-            "torch.save(model.state_dict(), FILE)"
+            f"{path} holds objects other than tensors{kind}, which could run code, so it is not read; save a state "
+            "dict: torch.save(model.state_dict(), FILE)"
         ) from error
     except Exception as error:  # for a damaged file, torch.load raises many types of errors, some by its own bugs
         raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error

@@ -136,7 +136,8 @@ class _Words:
     def gap(self, span: Span, before: Span | None, after: Span | None) -> Iterator[AlignedPiece]:
         """Yield the pieces of the white space between two words.
 
-        If the words come from neighbouring words of the source, the white space comes from that between those words.
+        If the two words come from neighbouring words of the source, their white space comes from the white space
+        between those source words.
         """
         if span[0] == span[1]:
             return

@@ -26,7 +26,7 @@ from glassformer.translating.markup.units import Chunk, closings_of
 __all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
 
 FEW_WORDS = 2
-"""Maximum number of words of no tag that a tag also covers if they are between its own words."""
+"""Maximum number of words that belong to no tag and that a tag may cover between its own words."""
 _LINK = "a"
 """The name of the elements that must not be nested in each other."""
 
