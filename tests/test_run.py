@@ -609,7 +609,7 @@ def test_a_run_needs_a_folder(make_configuration):
 
 def test_overrides_do_not_apply_to_an_object(make_configuration):
     for options in ({"overrides": ["training.steps=3"]}, {"data": "folder"}):
-        with pytest.raises(ConfigError, match="need a configuration file or a recipe: change the Configuration"):
+        with pytest.raises(ConfigError, match="need a configuration file or a recipe: with a Configuration"):
             train(make_configuration(), **options)
 
 
