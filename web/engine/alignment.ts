@@ -6,7 +6,7 @@ import type { Hypothesis, Tensor } from "./types.ts";
 
 type Pair = [one: number, other: number];
 
-/** The views mark an attention weight that changes by more than this. */
+/** The views mark an attention weight that changes by more than this number. */
 export const MARKED_FROM = 0.1;
 
 /** Returns the positions of a longest common subsequence of two lists of ids, in order. */
@@ -38,8 +38,8 @@ export function wordChanges(
 }
 
 /**
- * Returns the differences between two tensors of weights (heads, rows, columns): `other` − `one` at the tokens that
- * both share, 0 elsewhere.
+ * Returns the difference `other` − `one` of two tensors of weights (heads, rows, columns) at the tokens that both
+ * sequences share, and 0 elsewhere.
  */
 export function weightChanges(one: Tensor, other: Tensor, rows: Pair[], columns: Pair[]): Tensor {
   const [heads, high, wide] = one.shape;

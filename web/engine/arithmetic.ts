@@ -18,7 +18,7 @@ type OpenCell = Awaited<ReturnType<typeof openCell>>;
 type Made = Partial<Explanation>;
 /** A row of a table whose values are summed. */
 type Term = Part & { value: number };
-/** Row t of the point `from` times a row of a matrix, and a bias. */
+/** The product of row t of the point `from` and a row of a matrix, plus a bias. */
 interface Product {
   from: string;
   t?: number;
@@ -116,7 +116,10 @@ function fits(name: string, pattern: string) {
   return new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*")}$`).test(name);
 }
 
-/** Returns the explanation of a cell that was patched in from another sentence, or null if it was not. */
+/**
+ * Returns the explanation of a cell that was patched in from another sentence, or null if the cell was not patched
+ * in.
+ */
 function patchedIn({ name, index, h, t, c, changes, result, app }: OpenCell): Made | null {
   const fromSource = /^(source|encoder)|cross_attention\.(key|value)$/.test(name);
   for (const [place, patch] of [...changes.patches.entries()].reverse()) {
@@ -155,7 +158,10 @@ function numbersIn({ shape, data }: Tensor, lead: number[]) {
   return Array.from(data.subarray(start, start + width));
 }
 
-/** Returns a row of a weight. Pages of large models contain no weights, and recordings only those of the norms. */
+/**
+ * Returns a row of a weight matrix. Pages of large models contain no weights, and recordings contain only the weights
+ * of the norms.
+ */
 function weightRow({ app, weights }: OpenCell, name: string, ...lead: number[]) {
   const weight = weights.find(name);
   if (!weight) throw new NotHere(noWeights(app));
@@ -257,7 +263,7 @@ async function product(
   return summed(formula, parts, columns, { x, w, b }, "result = x @ w + b");
 }
 
-/** Returns the explanation of a matrix of the cell's own sub-layer. */
+/** Returns the explanation of a product with a matrix of the cell's own sub-layer. */
 function matrixOf(cell: OpenCell, from: string, name: string, symbol: string) {
   return product(cell, { from, matrix: `${cell.part}.${name}`, symbol });
 }
@@ -373,7 +379,8 @@ function keysOf({ app, part }: OpenCell) {
 }
 
 /**
- * Returns the cells that the softmax behind a weight runs over, their tokens, and the index of the weight's own cell.
+ * Returns the cells over which the softmax of an attention weight runs, the tokens of these cells, and the index of
+ * the weight's own cell.
  */
 function softmaxCells({ app, part, t, c, steps, shape: [, rows, columns] }: OpenCell) {
   const { rows: queries, columns: keys } = app.labels(`${part}.weights`);
@@ -477,7 +484,7 @@ async function activated(cell: OpenCell) {
   };
 }
 
-/** Returns the explanation of the layer norm of row t of a point; `norm` null means γ = 1 and β = 0. */
+/** Returns the explanation of the layer norm of row t of a point; if `norm` is null, γ = 1 and β = 0. */
 async function normalised(cell: OpenCell, from: string, norm: string | null): Promise<Made> {
   const { app, t, c } = cell;
   const { deviation } = cell.steps;
@@ -527,7 +534,7 @@ async function addedUp(cell: OpenCell) {
   return { ...made, steps, stepsFirst: true };
 }
 
-/** Returns the explanation of a stack's output; stacks with a final norm normalise it once more. */
+/** Returns the explanation of a stack's output. A stack with a final norm normalises its output once more. */
 function stackEnd(cell: OpenCell) {
   const from = streamBefore(cell, cell.stack);
   const kind = cell.steps.finalNorm(cell.config);
@@ -585,8 +592,8 @@ async function logProbability(cell: OpenCell) {
 }
 
 /**
- * Returns a text that says which words a softmax runs over. A recording has some words, and the total probability of
- * the rest.
+ * Returns a text that says which words a softmax runs over. A recording contains only some words, and the total
+ * probability of all other words.
  */
 function wordsText(app: Explained, known: number, all: number, rest: number) {
   if (known === all) return app.t("numbers.words", all);

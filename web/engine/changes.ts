@@ -49,7 +49,10 @@ function checkList(what: string, value: unknown, fits: Fits, wanted: string) {
   for (const entry of value) if (!fits(entry)) unexpected(`an entry of ${what}`, entry, wanted);
 }
 
-/** Throws when `fits` returns false for an entry of the lists in an object; the keys are names of attentions. */
+/**
+ * Throws when `fits` returns false for an entry of the lists in an object; the keys of the object are names of
+ * attentions.
+ */
 function checkAttentions(what: string, value: unknown, config: ModelConfig, fits: Fits, wanted: string) {
   checkKeys(what, value, attentionNames(config));
   for (const [name, list] of Object.entries(value)) checkList(`${what}["${name}"]`, list, fits, wanted);
@@ -72,7 +75,7 @@ function headsOf({ heads }: ModelConfig): [fits: Fits, wanted: string] {
   return [(head) => isCount(head) && head < heads, `heads from 0 to ${heads - 1}`];
 }
 
-/** A check for each change, by its name; each throws when the value is impossible. */
+/** A check for each change, by the change's name; each check throws when the value is impossible. */
 const CHECKS: Record<string, (value: unknown, config: ModelConfig) => void> = {
   source: (value) => isText(value) || unexpected("source", value, "a text"),
   prefix: (value) => isText(value) || unexpected("prefix", value, "a text"),
@@ -169,8 +172,8 @@ export function keptChanges<AnyPatch extends { point: string; positions: [number
 }
 
 /**
- * Returns whether decoding may cache the keys and values of earlier positions, because under these changes none of them
- * depends on later positions.
+ * Returns whether decoding may cache the keys and values of earlier positions: under these changes, no key or value
+ * may depend on later positions.
  */
 export function isCausal(changes: Changes, { mistakes }: ModelConfig) {
   const target = ([name]: [name: string, ...unknown[]]) =>

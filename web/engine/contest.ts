@@ -12,7 +12,7 @@ interface Case {
   rival: number;
 }
 
-/** The output tokens before the contested position, and one case or two. */
+/** The output tokens before the contested position, and one or two cases. */
 export interface Contest {
   prefixIds: number[];
   cases: Case[];
@@ -34,8 +34,8 @@ export interface HeadEffect {
 }
 
 /**
- * Returns the contest between two translations: at the first position where they differ, each translation's word
- * competes with the other's. Returns null if they do not differ.
+ * Returns the contest between two translations: at the first position where they differ, the word of each translation
+ * competes with the word of the other translation. Returns null if the translations do not differ.
  */
 export function contestOf(
   one: { sourceIds: number[]; ids: number[] },
@@ -54,8 +54,8 @@ export function contestOf(
 }
 
 /**
- * Returns the closest call of a translation: the word whose strongest rival comes closest in log p. Python's
- * `openings` uses the same rules. `logProbs`: (positions, vocabulary).
+ * Returns the closest call of a translation: the word whose strongest rival comes closest to the word in log p.
+ * Python's `openings` uses the same rules. `logProbs`: (positions, vocabulary).
  */
 export function closestCall(
   { config, tokenizers: { target } }: Pick<Engine, "config" | "tokenizers">,
@@ -83,7 +83,10 @@ function comesBefore(one: number[], other: number[]) {
   return one[at] < other[at];
 }
 
-/** Returns the lower rank of a word and its rival; 0 if they differ in case alone, as "L'" and "l'" do. */
+/**
+ * Returns the lower of the ranks of a word and its rival; 0 if the two words differ in case alone, as "L'" and "l'"
+ * do.
+ */
 function callRank(tokenizer: Tokenizer, word: number, rival: number) {
   const [one, other] = tokenizer.tokens([word, rival]).map((token) => token.toLowerCase());
   return one === other ? 0 : Math.min(tokenRank(tokenizer, word), tokenRank(tokenizer, rival));

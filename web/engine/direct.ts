@@ -1,9 +1,10 @@
 // Direct attribution: splits the difference of two logits into the contributions that reach it through the residual
 // stream alone.
 //
-// A logit is a dot product with the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear
-// if the mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is carried
-// back from the output to the input, and each summand of the stream is multiplied with the direction at that depth.
+// A logit is a dot product with the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is
+// linear if the mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is
+// carried back from the output to the input, and each summand of the stream is multiplied with the direction at the
+// summand's depth.
 import { streamName } from "./lens.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { layerNames, SUBLAYERS } from "./model.ts";
@@ -13,8 +14,8 @@ import { dot, rowOf } from "./tensor.ts";
 import type { Changes, LiveEngine, DistantEngine, ModelConfig, RowWords, Tensor, Trace } from "./types.ts";
 
 /**
- * One contribution to the difference: of a head of an attention, of a feed-forward network, or of "input", "biases" or
- * "norms".
+ * One contribution to the difference of two logits: of a head of an attention, of a feed-forward network, or of
+ * "input", "biases" or "norms".
  */
 export interface DirectPart {
   name: string;
@@ -25,9 +26,10 @@ export interface DirectPart {
 const ROUNDING = 1e-5; // the rounding error of float32, relative to the parts
 
 /**
- * Returns the difference logit(word) − logit(rival) in one row of the target, and the parts that sum to it. `parts` is
- * null if they do not sum to it, because a patch has overwritten earlier contributions. `directions`: for each
- * feed-forward network, by name, the direction [D] with which its output is multiplied.
+ * Returns the difference logit(word) − logit(rival) in one row of the target, and the parts that sum to this
+ * difference. `parts` is null if the parts do not sum to the difference, because a patch has overwritten earlier
+ * contributions. `directions`: for each feed-forward network, by name, the direction [D] with which the network's
+ * output is multiplied.
  */
 export async function directParts(
   engine: LiveEngine | DistantEngine,
@@ -97,8 +99,8 @@ export function unitParts(direction: Float64Array, { data }: Tensor, active: Flo
 }
 
 /**
- * Returns the names of the decoder's sub-layers, first to last; of the stream after the last one; and of the weights
- * and points from which the parts are computed.
+ * Returns the names of the decoder's sub-layers, first to last; the name of the stream after the last sub-layer; and
+ * the names of the weights and points from which the parts are computed.
  */
 function namesUnder(config: ModelConfig, changes: Changes) {
   const { decoder_layers: layers } = config;
@@ -126,7 +128,9 @@ function namesUnder(config: ModelConfig, changes: Changes) {
   return { sublayers, stream, weights, points };
 }
 
-/** Returns the contribution of each head of an attention: its columns of W_O times its weighted values. */
+/**
+ * Returns the contribution of each head of an attention: the head's columns of W_O times the head's weighted values.
+ */
 function headParts(
   name: string,
   heads: number,

@@ -96,7 +96,7 @@ class Engine {
     };
   }
 
-  /** Returns the search that the page's data contains if it answers this request, otherwise null. */
+  /** Returns the search result in the page's data if it answers this request, otherwise null. */
   foundBefore(options: SearchRequest): SearchResult | null {
     const { changes, sourceIds, prefixIds, decoding, nBest } = this.searchOptions(options);
     const { search, trace } = this.payload;
@@ -108,7 +108,7 @@ class Engine {
     return { hypotheses: hypotheses.slice(0, nBest), tree };
   }
 
-  /** Returns the changes, checked and complete. */
+  /** Returns the changes, checked and with all defaults filled in. */
   checked(changes: Partial<Changes>) {
     return checkChanges(changes ?? NO_CHANGES, this.config);
   }
@@ -137,7 +137,7 @@ class LocalEngine extends Engine {
   /** The encoder's points of recent traces, by source and `encoderKey`. */
   #encoded: Map<string, Points> = new Map();
 
-  /** Returns the model of a checkpoint, or with null the run's own model. */
+  /** Returns the model of the checkpoint at `step`, or the run's own model if `step` is null. */
   model(step: number | null = null) {
     const known = this.#models.get(step) ?? this.#loaded(step);
     this.#models.set(step, known);
@@ -166,7 +166,7 @@ class LocalEngine extends Engine {
       : makeModel(this.config, tensors, await checkpointBytes(this.host, step));
   }
 
-  /** Returns the trace of the model reading these ids, under changes. */
+  /** Returns the trace of a forward pass over these ids, under changes. */
   async trace({ sourceIds, targetIds, changes = {}, signal = null }: TraceRequest) {
     const complete = this.checked(changes);
     const points = await this.#points(complete, sourceIds, targetIds, signal);
@@ -185,7 +185,7 @@ class LocalEngine extends Engine {
     return points;
   }
 
-  /** Returns the points of the sentences from which rows are patched in. The unchanged model computes them. */
+  /** Returns the points of the sentences from which rows are patched in. The unchanged model computes these points. */
   async #donorsOf({ patches, checkpoint }: Changes, signal: AbortSignal | null) {
     const donors: Points[] = [];
     for (const { sourceIds, targetIds } of patches) {
@@ -271,7 +271,10 @@ class RemoteEngine extends Engine {
     };
   }
 
-  /** Returns the model of a checkpoint, or with null the run's own, with the weights that were fetched so far. */
+  /**
+   * Returns the model of the checkpoint at `step` (null: the run's own model), with the weights that were fetched so
+   * far.
+   */
   async model(step: number | null = null) {
     const model = this.#fetched.get(step) ?? new Model(this.config, new Map());
     this.#fetched.set(step, model);
@@ -289,7 +292,7 @@ class RemoteEngine extends Engine {
     return model;
   }
 
-  /** Returns some rows of a matrix, without fetching the rest of it. */
+  /** Returns some rows of a matrix, without fetching its other rows. */
   async rowsOf(name: string, rows: number[], step: number | null) {
     const tensors = await this.#parameters({ names: [name], rows, checkpoint: step });
     return tensors.get(name) as Tensor;
@@ -375,7 +378,10 @@ function spread({ shape: [rows, count], data }: Tensor, ids: number[][], width: 
   return all;
 }
 
-/** Returns a function that fetches one point; points asked for at the same moment share one request. */
+/**
+ * Returns a function that fetches one point; points that are requested at the same moment share one request to
+ * Python.
+ */
 function together(fetchPoints: (names: string[]) => Promise<unknown>) {
   let waiting: { names: Set<string>; sent: Promise<unknown> } | null = null;
   return (name: string) => {
@@ -440,8 +446,8 @@ export async function firstDifference(unchanged: Trace, changed: Trace) {
 }
 
 /**
- * Returns the largest difference between the PyTorch trace in the page's data and this engine's trace: `own`, or a new
- * one.
+ * Returns the largest difference between the PyTorch trace in the page's data and this engine's trace. `own`: the
+ * engine's trace; if it is null, the engine computes the trace.
  */
 export async function parity(engine: EngineOfPage, payload: Payload, own: Trace | null = null) {
   if (engine.live === false) return null;

@@ -13,8 +13,8 @@ import type { Products, Run } from "./run.ts";
 import type { Changes, KeyValue, Mask, Points, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
 
 /**
- * Returns all points by name, for a source (with eos) and a target (with bos). `encoded`: the encoder's points, if it
- * has already read this source with the same `encoderKey`.
+ * Returns all points by name, for a source (with eos) and a target (with bos). `encoded`: the encoder's points, if
+ * the encoder has already read this source with the same `encoderKey`.
  */
 export async function forward(run: Run, { sourceIds, targetIds }: Sentence, encoded: Points | null = null) {
   for (const [name, value] of encoded ?? []) run.points.set(name, value);
@@ -67,8 +67,8 @@ export class LayerCache {
 }
 
 /**
- * Returns the log probabilities [T, V] of each next token, and the cache. Paper: §3.1, Figure 1 right. If `past` holds
- * earlier positions, only the newer ones are computed, and T counts only them.
+ * Returns the log probabilities [T, V] of each next token, and the cache. Paper: §3.1, Figure 1 right. If `past`
+ * holds earlier positions, only the newer positions are computed, and T counts only the newer positions.
  */
 export async function decode(
   run: Run,
@@ -413,7 +413,10 @@ function appended(past: Tensor, newest: Tensor) {
 
 // Changes that the reader made
 
-/** Returns the weights, with some rows replaced by those that the reader has set; missing entries are 0. */
+/**
+ * Returns the attention weights, with some rows replaced by rows that the reader has set; missing entries of a set
+ * row are 0.
+ */
 function overridden(run: Run, name: string, weights: Tensor, start: number) {
   const [, rows, columns] = weights.shape;
   for (const [head, query, row] of run.changes.overrides[name] ?? []) {

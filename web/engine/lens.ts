@@ -68,8 +68,9 @@ export function rollout(layers: Tensor[]) {
 }
 
 /**
- * Returns the mean [T, S] of cross-attention over its layers and heads, times the rollout of the self-attention in the
- * stack that it reads. `cross`: [H, T, S]. `own`: [H, S, S].
+ * Returns the mean [T, S] of cross-attention over its layers and heads, times the rollout of the self-attention in
+ * the stack that cross-attention reads. `cross`: weights of cross-attention, [H, T, S]. `own`: weights of this
+ * self-attention, [H, S, S].
  */
 export function crossRollout(cross: Tensor[], own: Tensor[]) {
   const means = cross.map(meanOfHeads);
@@ -91,8 +92,8 @@ function product(a: Tensor, { shape: [rows, columns], data }: Tensor) {
 }
 
 /**
- * Patches in another sentence's stream, at one layer and position at a time. Yields by how much log p(word) − log
- * p(rival) changes. Layer −1 is the input of the first layer. `contest` has one sentence.
+ * Replaces the stream by another sentence's stream, at one layer and position at a time. Yields by how much each
+ * patch changes log p(word) − log p(rival). Layer −1 is the input of the first layer. `contest` has one case.
  */
 export async function* patchSweep(
   engine: Engine,

@@ -9,8 +9,8 @@ import type { Changes, Mask, ModelConfig, Scale, Steps, Tensor } from "./types.t
 const UNSCALED: Scale = { square: () => 1, symbol: "" };
 
 /**
- * The steps that each classic mistake replaces, by the mistake's id. If two mistakes replace the same step, the one
- * that comes first in this table wins.
+ * The steps that each classic mistake replaces, by the mistake's id. If two mistakes replace the same step, the
+ * mistake that comes first in this table wins.
  */
 export const MISTAKES: Record<string, Partial<Steps>> = {
   norm_order: { preNorm: (config) => config.norm !== "pre", finalNorm: otherFinalNorm },
@@ -93,14 +93,14 @@ function masked({ shape, data }: Tensor, mask: Mask) {
   );
 }
 
-/** Returns both lists of ids, with the shorter one padded to the length of the longer one. */
+/** Returns both lists of ids, with the shorter list padded to the length of the longer list. */
 function toOneLength(sourceIds: number[], targetIds: number[], padId: number) {
   const length = Math.max(sourceIds.length, targetIds.length);
   const pad = (ids: number[]) => [...ids, ...Array(length - ids.length).fill(padId)];
   return { sourceIds: pad(sourceIds), targetIds: pad(targetIds) };
 }
 
-/** Returns a mask of cross-attention that, by mistake, hides the target's padding instead of the source's. */
+/** Returns a mask of cross-attention that, by mistake, hides the target's padding instead of the source's padding. */
 function targetsPadding(
   sourceIds: number[],
   targetIds: number[],

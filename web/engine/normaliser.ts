@@ -41,7 +41,7 @@ function withoutEnd(text: string, space: string) {
 /**
  * Returns a function that finds the rule for the bytes at a position of a text: the longest rule that matches.
  *
- * `table` is sentencepiece's format: the size in bytes of a double array (uint32), the array itself, and the
+ * `table` has sentencepiece's format: the size in bytes of a double array (uint32), the array itself, and the
  * replacements, each ended by a zero byte.
  */
 function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8Array, at: number) => Rule {
@@ -66,10 +66,12 @@ function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8
 }
 
 /**
- * Returns the length of the longest key that begins at `at`, and the key's value; the length is 0 if there is none.
+ * Returns the length of the longest key that begins at `at`, and the key's value; the length is 0 if no key begins
+ * there.
  *
- * A unit of the double array has a label (its lowest byte), an offset to its children (from bit 10, in blocks of 256 if
- * bit 9 is set), and bit 8, which is set if a key ends here; its child with the label 0 then has the key's value.
+ * A unit of the double array has a label (its lowest byte), an offset to its children (from bit 10, in blocks of 256
+ * if bit 9 is set), and bit 8, which is set if a key ends at this unit. The key's value is then in the unit's child
+ * with the label 0.
  */
 function longestMatch(units: Uint32Array, bytes: Uint8Array, at: number): [length: number, value: number] {
   let longest: [number, number] = [0, 0];

@@ -1,5 +1,5 @@
-// The norm of the residual stream: its computation, its weights, and its name in formulas. Only arithmetic.ts, which
-// explains norms step by step, knows more about it.
+// The norm of the residual stream: its computation, its weights, and its name in formulas. Only one other file
+// depends on the kind of norm: arithmetic.ts, which explains norms step by step.
 import { tensor } from "./tensor.ts";
 
 import type { Run } from "./run.ts";
@@ -41,9 +41,9 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Dev
 }
 
 /**
- * Carries a direction back through a norm: returns the direction in its input that has the same effect as `direction` in
- * its output. Mean and deviation of the row are held fixed. `gain` is null if the norm has no learned weights.
- * `stream`: the row that the norm reads.
+ * Carries a direction back through a norm: returns the direction in the norm's input that has the same effect as
+ * `direction` in the norm's output. The mean and the deviation of the row are held fixed. `gain` is null if the norm
+ * has no learned weights. `stream`: the row that the norm reads.
  */
 export function throughNorm(
   direction: Float64Array,

@@ -26,8 +26,8 @@ export function decimalsOf(numbers: Iterable<number>) {
 }
 
 /**
- * Returns a number of decimals that suffices for a check by hand: `shown` returns the same text for the rounded numbers
- * as for the exact ones. The number is at least that of `decimalsOf`.
+ * Returns a number of decimals, at least `decimalsOf(numbers)`, that suffices for a check by hand: with numbers
+ * rounded to these decimals, `shown` returns the same text as with the exact numbers.
  */
 export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => string) {
   let decimals = decimalsOf(numbers);
@@ -46,7 +46,7 @@ export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;
 }
 
-/** Tables and grids leave smaller numbers blank, because the colour of the cell says enough. */
+/** Tables and grids show no digits for numbers below this limit, because the colour of the cell says enough. */
 export const BLANK_BELOW = 0.005;
 
 /** Returns a probability in at most four characters, such as .123 or 1.00, and "" near zero. */

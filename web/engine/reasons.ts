@@ -43,8 +43,8 @@ export function rivalsOf(
 }
 
 /**
- * Ablates one head at a time. Yields its effect: by how much log p(word) − log p(rival) changes if the words before the
- * position stay as they are. Skips heads that the changes ablate already.
+ * Ablates one head at a time. Yields the head's effect: by how much log p(word) − log p(rival) changes if the words
+ * before the position stay as they are. Skips heads that the changes ablate already.
  */
 export function headReasons(
   engine: Engine,
@@ -77,8 +77,8 @@ export function withoutSource(
 }
 
 /**
- * Masks out one source position at a time. Yields its effect: by how much log p(word) − log p(rival) changes if the
- * words before the position stay as they are.
+ * Masks out one source position at a time. Yields the position's effect: by how much log p(word) − log p(rival)
+ * changes if the words before the predicted position stay as they are.
  */
 export async function* sourceReasons(
   engine: Engine,
@@ -98,8 +98,9 @@ export async function* sourceReasons(
 }
 
 /**
- * Returns the source words on which a choice depends: the one whose removal lowers the margin most, and the next one if
- * its removal at least halves the word's probability. `logProb`: log p of the word when no source word is hidden.
+ * Returns the source words on which the choice of a word depends: the source word whose removal lowers the margin
+ * most, and the source word with the next largest effect if its removal at least halves the word's probability.
+ * `logProb`: log p of the word when no source word is hidden.
  */
 export function neededOf(reasons: SourceReason[], logProb: number) {
   const falls = reasons.filter(({ effect }) => effect < 0).sort((a, b) => a.effect - b.effect);

@@ -50,7 +50,10 @@ export class Run {
     return this.model.weight(name);
   }
 
-  /** Keeps a value under its name and returns it, with rows of another sentence if a patch puts them in. */
+  /**
+   * Keeps a value under its name and returns the value. A patch of this point first replaces some rows of the value
+   * by rows of another sentence.
+   */
   tap(name: string, value: Tensor) {
     this.changes.patches.forEach((patch, i) => {
       if (patch.point === name) value = patched(value, this.donors[i].get(name) as Tensor, patch);
@@ -59,7 +62,7 @@ export class Run {
     return value;
   }
 
-  /** Lets the page draw, if it is time; throws when the run's signal is aborted. */
+  /** Lets the page draw if the run has computed for long enough; throws when the run's signal is aborted. */
   async pause() {
     this.signal?.throwIfAborted();
     if (performance.now() - this.paused < PAUSE_AFTER) return;
@@ -69,8 +72,8 @@ export class Run {
 }
 
 /**
- * Resolves after the page has handled pending events. Unlike setTimeout, it has no minimum delay, and hidden tabs do
- * not slow it down.
+ * Resolves after the page has handled pending events. Unlike setTimeout, this function has no minimum delay and is
+ * not slower in hidden tabs.
  */
 function nextTask() {
   const { port1, port2 } = new MessageChannel();

@@ -24,7 +24,7 @@ interface Candidate {
   cache: LayerCache[];
 }
 interface Path {
-  /** The index of its last node in the tree. */
+  /** The index of the path's last node in the tree. */
   node: number;
   ids: number[];
   tokenLogProbs: number[];
@@ -47,8 +47,8 @@ export function scoreOf(logProb: number, length: number, decoding: Decoding) {
 }
 
 /**
- * Returns the arithmetic of `scoreOf` without its result, in two steps: with its numbers, and with the penalty
- * evaluated.
+ * Returns the arithmetic of `scoreOf` as two texts without the result: the formula with its numbers, and the formula
+ * with the penalty evaluated.
  */
 export function scoreText(logProb: number, length: number, decoding: Decoding) {
   const [sum, alpha] = [numberText(logProb, 4), numberText(decoding.length_penalty, 2)];
@@ -146,8 +146,8 @@ function bestTokens(logProbs: Float32Array, count: number, suppressed: number[])
 }
 
 /**
- * Returns the state of the candidate at `rank`. A candidate that ends with eos is finished if it ranks among the first
- * N (the beam size); of the other candidates, the first N are kept.
+ * Returns the state of the candidate at `rank`. A candidate that ends with eos is finished if it ranks among the
+ * first N (the beam size); of the candidates without eos, the first N are kept.
  */
 function stateOf(candidates: Candidate[], rank: number, beamSize: number, eos: number): NodeState {
   if (candidates[rank].token === eos) return rank < beamSize ? "finished" : "pruned";

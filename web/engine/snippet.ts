@@ -43,7 +43,7 @@ export function snippet(
 
 /**
  * Returns by how much the code's result may differ from the page's number. Recorded numbers are rounded to half
- * precision. `difference`: between the result of the page's own arithmetic and the number.
+ * precision. `difference`: the difference between the result of the page's own arithmetic and the page's number.
  */
 function tolerance(difference: number) {
   return Math.max(1e-4, 2 * Math.abs(difference)).toExponential(0);

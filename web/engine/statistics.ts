@@ -1,4 +1,5 @@
-// The statistics of a head, by which heads can be sorted. Each is a mean over the queries that may attend to any key.
+// The statistics of a head, by which heads can be sorted. Each statistic is a mean over the queries that may attend
+// to any key.
 
 const PUNCTUATION = /^[\p{P}\p{S}]+$/u;
 

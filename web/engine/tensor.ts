@@ -23,7 +23,10 @@ export function bytesOf(data: Bytes) {
   return bytes;
 }
 
-/** Returns a copy of the floats in little-endian bytes; a view is only possible if the bytes are aligned. */
+/**
+ * Returns the floats in little-endian bytes. The floats are a copy, because a view is possible only if the bytes are
+ * aligned.
+ */
 export function floatsOf(bytes: Uint8Array<ArrayBuffer>) {
   return new Float32Array(bytes.slice().buffer);
 }

@@ -162,7 +162,8 @@ const LEAN_RIGHT = new Set([...OPENING, ...ELISIONS]);
 const LEAN_LEFT = new Set([...CLOSING, ...CONTRACTIONS]);
 
 /**
- * Returns the words of a normalised text. "▁" begins a word that has a space before it where joining would put none.
+ * Returns the words of a normalised text. A word begins with "▁" if the text has a space before the word where
+ * `joinWords` would put no space.
  */
 function splitWords(text: string) {
   const tokens: string[] = [];
@@ -188,7 +189,8 @@ function leanTogether(left: string, right: string) {
   return LEAN_RIGHT.has(plainWord(bare)) || LEAN_LEFT.has(plainWord(right));
 }
 
-// Lower case is only used to look a word up in the lists above, and for their letters JavaScript and Python agree.
+// Lower case is used only to look up a word in the lists above. For the letters in these lists, JavaScript and Python
+// agree on the lower case.
 function plainWord(token: string) {
   return straightened(token).toLowerCase();
 }
@@ -229,7 +231,7 @@ function wordTail(word: string) {
 const [NORMAL_PIECE, UNKNOWN_PIECE, CONTROL_PIECE, SYMBOL, BYTE_PIECE] = [1, 2, 3, 4, 6]; // as in ModelProto
 const SYMBOL_SCORE = 0.1; // for each byte after the first
 const UNKNOWN_PENALTY = 10;
-const SCORE_LIMIT = 100000; // sentencepiece restarts its sum beyond this, so that float32 stays exact enough
+const SCORE_LIMIT = 100000; // sentencepiece restarts a sum beyond this limit, so that float32 stays exact enough
 
 /** Returns {encode, join, split}. `cut` turns a text's characters, with "▁" for spaces, into pieces with ids. */
 function pieceTokenizer(data: PieceData, cut: (model: PieceModel, characters: string[]) => Piece[]): Cutter {
@@ -266,7 +268,7 @@ function marianTokenizer({ tokens, cutter, joiner }: MarianData): Cutter {
     return [...(code ? [code] : []), ...spelledPieces(model, cut).map(({ piece }) => piece)];
   };
   return {
-    // Special tokens are left out, so that no text can contain them.
+    // Pieces whose ids belong to special tokens become <unk>, so that no text can contain a special token.
     encode: (text) => split(text).map((piece) => Math.max(ids.get(piece) ?? UNKNOWN_ID, UNKNOWN_ID)),
     join: (someIds) => joinMarian(tokens, joiner, someIds),
     split,
@@ -363,7 +365,10 @@ function likeliestPieces(model: PieceModel, characters: string[]) {
   return pieces.reverse();
 }
 
-/** Offers every piece that begins at `start`, shortest first. Returns whether one of them is a single character. */
+/**
+ * Offers to `offerPiece` every piece that begins at `start`, shortest first. Returns whether one of these pieces is a
+ * single character.
+ */
 function offerPieces(model: PieceModel, characters: string[], ends: Ends, start: number) {
   const last = Math.min(start + model.longest, characters.length);
   let single = false;
@@ -378,7 +383,8 @@ function offerPieces(model: PieceModel, characters: string[], ends: Ends, start:
 }
 
 /**
- * Makes this piece the last one of the best path to `end` if the path's score rises; in a tie, the earlier offer stays.
+ * Makes the piece from `start` to `end` the last piece of the best path to `end` if the path's score rises; in a tie,
+ * the earlier piece stays.
  */
 function offerPiece(ends: Ends, start: number, end: number, id: number, score: number) {
   const sum = Math.fround(ends.best[start] + score);
@@ -436,8 +442,8 @@ function bytePieces(byteIds: PieceModel["byteIds"], piece: string) {
 }
 
 /**
- * Returns the text of pieces. Adjacent byte pieces are decoded as UTF-8. Of leading spaces, one is dropped, or all if
- * the model trims spaces. Unknown pieces stay as they are.
+ * Returns the text of pieces. Adjacent byte pieces are decoded as UTF-8. One leading space is dropped, or all leading
+ * spaces if the model trims spaces. Unknown pieces stay as they are.
  */
 function joinPieces(
   { tokens, types, prefix = true, trimmed = true }: JoinerData & { tokens: string[] },

@@ -9,7 +9,7 @@ import type { Model } from "./model.ts";
 import type { Products } from "./run.ts";
 import type { Changes, Decoding, Points, TurnedRow, WeightRow } from "./types.ts";
 
-/** The writer under the turned rows, and the cache of the rows before the watched one. */
+/** The writer under the turned rows, and the cache of the rows before the watched row. */
 interface Begun {
   writer: Writer;
   past: LayerCache[] | null;
@@ -17,8 +17,9 @@ interface Begun {
 
 /**
  * Recomputes a translation under rows of attention weights that are set by hand. Keeps the encoder's output and the
- * decoder's rows before the first turned row. A turned row of the encoder's self-attention changes both, so then
- * everything is computed again. Each new request aborts the request before, which rejects with an AbortError.
+ * decoder's rows before the first turned row. If a row of the encoder's self-attention is turned, nothing can be
+ * kept, and everything is computed again. Each new request aborts the previous request, which rejects with an
+ * AbortError.
  */
 export class Turning {
   #unturned: Writer;
@@ -31,7 +32,7 @@ export class Turning {
   #last: { key: string; begun: Promise<Begun>; ending: AbortController } | null = null;
 
   /**
-   * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: those in force; a turned row replaces an
+   * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: the changes in force; a turned row replaces an
    * override of the same row. `donors`: for each patch of the changes, the points of the other sentence.
    */
   constructor(

@@ -39,15 +39,18 @@ export type PositionKind = "interleaved" | "halves" | "learned" | "none";
 /** A named point of the forward pass. */
 export interface Point {
   name: string;
-  /** The part of the model it belongs to. The text about it has the key `point.${part}.${last word of the name}`. */
+  /**
+   * The part of the model to which the point belongs. The point's description has the key `point.${part}.${last word
+   * of the name}`.
+   */
   part: string;
-  /** Whether its tensor has one matrix for each head. */
+  /** Whether the point's tensor has one matrix for each head. */
   heads: boolean;
 }
 
 /**
- * The fields of Python's `ModelConfig` that a forward pass needs, the model's points, and the mistakes that it can
- * make.
+ * The fields of Python's `ModelConfig` that a forward pass needs, the model's points, and the classic mistakes that
+ * apply to the model.
  */
 export interface ModelConfig extends ModelSettings {
   points: Point[];
@@ -92,9 +95,12 @@ export interface RecordedWords {
 /** The forward pass of one sentence. `get` computes or fetches a point, and throws if it does not exist. */
 export interface Trace {
   names: string[];
-  /** The recorded words, if logits and log_probs are NaN for all others; otherwise null. */
+  /** The recorded words, if logits and log_probs are NaN for all other words; otherwise null. */
   words: RecordedWords | null;
-  /** Set only if Python keeps the points: what it computed, and what it can answer without sending them. */
+  /**
+   * Set only if Python keeps the points: the request for this trace, and functions that let Python answer without
+   * sending the points.
+   */
   remote: RemoteTrace | null;
   has(name: string): boolean;
   get(name: string): Promise<Tensor>;
@@ -142,7 +148,10 @@ export interface Deviation {
 export interface Steps {
   readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
   embeddingScale: Scale;
-  /** The exponent of a dimension is `count` / d_model, where `pair` is the index of its sine and cosine. */
+  /**
+   * The exponent of a dimension is `count` / d_model; `pair` is the index of the sine and cosine to which the
+   * dimension belongs.
+   */
   exponent: { count(pair: number, isCosine: number): number; symbol(isCosine: number): string };
   preNorm(config: ModelConfig): boolean;
   /** What a sub-layer's output is added to: the stream, or (if `normed`) its layer norm. */
@@ -150,7 +159,7 @@ export interface Steps {
   deviation: Deviation;
   /** The norm at the end of a stack; "plain" has no learned weights. */
   finalNorm(config: ModelConfig): "learned" | "plain" | "none";
-  /** The row of a projection, seen as length · heads rows, that holds a position's vector in a head. */
+  /** The row that contains a position's vector in a head, if the projection is seen as length · heads rows. */
   headRow(position: number, head: number, length: number, heads: number): number;
   scoreScale: Scale;
   targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
@@ -159,7 +168,10 @@ export interface Steps {
   crossKeyValue: { of(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue; side: Side };
   /** What replaces a score that the mask hides; `text` is the key of its explanation. */
   blocked: { of(score: number): number; text: string };
-  /** `over`: whether the weights of one query sum to 1 over the keys, or those of one key over the queries. */
+  /**
+   * `over`: "key" if the weights of one query sum to 1 over the keys, "query" if the weights of one key sum to 1 over
+   * the queries.
+   */
   softmax: { of(scores: Tensor): Tensor; over: "key" | "query" };
   lateMask: { of(weights: Tensor, mask: Mask): Tensor; masks: boolean };
   /**
@@ -250,12 +262,15 @@ export interface Hypothesis {
 
 export type NodeState = "kept" | "finished" | "pruned";
 
-/** A candidate token of a search, or the root, which stands for <bos>: its parent is null, its position −1. */
+/**
+ * A candidate token of a search, or the root, which stands for <bos>. The root's parent is null, and its position is
+ * −1.
+ */
 export interface TreeNode extends WeighedNode {
   text: string;
 }
 export interface WeighedNode {
-  /** Its index in the tree's list of nodes. */
+  /** The node's index in the tree's list of nodes. */
   id: number;
   parent: number | null;
   position: number;
@@ -326,7 +341,8 @@ interface AnyEngine {
   search(request: SearchRequest): Promise<SearchResult>;
   gradients(request: TraceRequest, asked: RowWords): Promise<number[] | null>;
   /**
-   * Returns a model with the weights that this page has: all, those fetched so far, or only a recording's layer norms.
+   * Returns a model with the weights that this page has: all weights, the weights fetched so far, or only a
+   * recording's layer norms.
    */
   model(step?: number | null): Promise<Model>;
 }
@@ -339,7 +355,7 @@ export interface LiveEngine extends AnyEngine {
   turning(request: TurningRequest): Promise<Turning>;
 }
 
-/** An engine that asks Python. */
+/** An engine that lets Python compute. */
 export interface DistantEngine extends AnyEngine {
   live: "remote";
   modelWith(names: string[], step: number | null): Promise<Model>;
@@ -473,8 +489,8 @@ export interface Checkpoint {
 export type Strings = Record<"en" | "zh", Record<string, string>>;
 
 /**
- * The guided story: when it opens by itself, and two sentences in which one word decides another. [] stands for the
- * page's own sentence.
+ * The guided story: when the story opens by itself, and a pair of sentences in which one word decides another. []
+ * stands for the page's own sentence.
  */
 export interface StoryData {
   opens: "never" | "first" | "always";
@@ -483,7 +499,7 @@ export interface StoryData {
 
 /** The word that the stage highlights first in a sentence, its rival, and the effect of each head on the word. */
 export interface Opening {
-  /** The output, including <eos>, for which this was measured. */
+  /** The output, including <eos>, for which the opening was measured. */
   ids: number[];
   /** The position of the word in the output, from 0. */
   row: number;
@@ -497,8 +513,9 @@ export interface Opening {
    */
   without: Record<string, { probability: number; margin: number }[]>;
   /**
-   * A row of cross-attention that makes the model write the rival when it is turned from one source position to
-   * another: the head, the positions, and both words' probabilities afterwards. Null if no single row does.
+   * A row of cross-attention that makes the model write the rival when the row is turned from one source position to
+   * another: the head, the positions, and the probabilities of the word and the rival afterwards. Null if no single
+   * row makes the model write the rival.
    */
   turn: { attention: string; head: number; from: number; to: number; word: number; rival: number } | null;
 }
@@ -601,7 +618,7 @@ export interface Cell {
   index: number[];
 }
 
-/** A row of an explanation's table. `from` has the cells of `left` and `right`, or that of `value`. */
+/** A row of an explanation's table. `from` contains the cells of `left` and `right`, or the cell of `value`. */
 export interface Part {
   label: string;
   left?: number;

@@ -41,7 +41,10 @@ export class Writer {
     this.run = this.#newRun();
   }
 
-  /** Returns a new run that continues the last run's rhythm of pauses. `products`: the products that it reuses. */
+  /**
+   * Returns a new run that counts the time to its first pause from the last run's pause. `products`: the products
+   * that the new run reuses.
+   */
   #newRun(products: Products | null = null) {
     const run = new Run(this.model, this.changes, this.donors, this.signal);
     run.paused = this.run?.paused ?? run.paused;
@@ -60,7 +63,7 @@ export class Writer {
     const memories = await this.memoriesOf(sourceIds);
     const { logProbs, cache } = await decode(this.run, fed, memories, sourceIds, this.cached ? past : null);
     const [rows, width] = logProbs.shape;
-    const last = rows - 1 - (fed.length - targetIds.length); // only padding comes after it
+    const last = rows - 1 - (fed.length - targetIds.length); // only padding comes after this row
     return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
   }
 
