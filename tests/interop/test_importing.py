@@ -255,7 +255,7 @@ def test_an_imported_run_has_no_corpus_to_train_on(file, tmp_path, capsys):
             main(command)
         assert end.value.code == 1
     err = capsys.readouterr().err
-    assert "data: expected a built-in task or source files, got task = '' and source = ''; name one" in err
+    assert "data: expected a built-in task or source files, got task = '' and source = ''; name a task" in err
     assert "Traceback" not in err
 
 
