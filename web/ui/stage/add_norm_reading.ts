@@ -1,5 +1,6 @@
-// What an opened Add & norm shows: the rows of numbers from the vector that enters along the residual connection to the
-// norm's result, and the angle between the two. In a pre-norm model, Add and Norm are separate boxes.
+// What an opened Add & norm shows: the rows of numbers, from the vector that enters along the residual connection to
+// the norm's result, and the angle between this vector and the result. In a pre-norm model, Add and Norm are separate
+// boxes.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { logitLens, readOutRun, sideOf, streamName } from "../../engine/lens.ts";
@@ -18,7 +19,7 @@ import type { Lit, Sentence } from "./zoom_frame.ts";
 /** The rows from the bottom up: x, the sub-layer's output, their sum, x̂, the gain, the bias, and the norm's result. */
 export type Kind = "input" | "output" | "added" | "scaled" | "gain" | "bias" | "normed";
 
-/** A word that the logit lens reads from a vector; for the decoder, with its probability. */
+/** A word that the logit lens reads from a vector; for the decoder, with the word's probability. */
 export interface Guess {
   word: string;
   probability: number;
@@ -119,7 +120,7 @@ function pointsOf({ config, result }: App, box: string): Record<string, string> 
   return isPre ? sum : { ...sum, normed };
 }
 
-/** Returns the gain and the bias of a box's norm; neither if the page or the model lacks them. */
+/** Returns the gain and the bias of a box's norm; returns neither if the page or the model lacks these weights. */
 async function weightsOf({ config, engine, result }: App, box: string) {
   const { changes } = result.current;
   const part = box.replace(/\.(add|norm)$/, "");
@@ -136,7 +137,10 @@ export function cosineOf(one: Float32Array, other: Float32Array) {
   return product / (Math.hypot(...one) * Math.hypot(...other)) || 0;
 }
 
-/** Returns the words that the logit lens reads from vectors: the model's output if they came from its last layer. */
+/**
+ * Returns the words that the logit lens reads from vectors: what the model would output if its last layer had
+ * produced them.
+ */
 async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32Array]) {
   const { engine } = app;
   if (engine.live !== true) return null; // recordings lack the output matrix, and a large model's is too large to fetch

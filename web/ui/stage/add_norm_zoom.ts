@@ -43,7 +43,7 @@ interface Frame {
   height: number;
   /** The width of a row of numbers. */
   strip: number;
-  /** From the bottom up. */
+  /** The vertical positions of the rows, from the bottom up. */
   rows: Band[];
 }
 
@@ -201,8 +201,8 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
 }
 
 /**
- * Returns a number for the scale of a row. Rows with the same number share one scale: those of the sum, those of the
- * norm, and the gain alone.
+ * Returns a number that identifies the scale of a row. Rows with the same number share one scale: the rows of the
+ * sum, the rows of the norm, and the gain alone.
  */
 function scaleOf(kind: Kind) {
   return kind === "gain" ? 2 : Number(kind === "scaled" || kind === "bias" || kind === "normed");

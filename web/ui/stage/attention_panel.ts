@@ -35,9 +35,9 @@ import type { Frame } from "./attention_frame.ts";
 import type { Key, Kind, Reading } from "./attention_reading.ts";
 import type { Strip, Tell } from "./strips.ts";
 
-/** The steps, named after the point whose numbers they open. The mask has no numbers of its own. */
+/** The steps; each step is named after the point whose numbers it opens. The mask has no numbers of its own. */
 const STEPS = [...KINDS.slice(0, 3), "mask" as const, ...KINDS.slice(3)];
-/** The power of e for a larger score is too long to read. */
+/** If a score is larger than this number, its power of e is too long to read. */
 const LARGEST_EXPONENT = 12;
 /** The width of the number beside a bar, in px. */
 const NUMBER = 56;
@@ -47,7 +47,7 @@ export function chooseHead(app: App, { family, layer }: Reading, head: number) {
   app.show({ heads: { ...app.state.heads, [family.id]: { layer, head } } });
 }
 
-/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave the panel. */
 export function attentionPanel(app: App, reading: Reading, room: HTMLElement): Child[] {
   const { keys, tensors } = reading;
   const [keyWidth, valueWidth] = [tensors.query, tensors.value].map(({ shape }) => shape[2]);
@@ -81,7 +81,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     isMask,
   } = reading;
   const all = (kind: "key" | "value") => reading.keys.map((_, key) => numbersOf(kind, key));
-  /** The absolute values that fill a cell of the keys and of the values. */
+  /** The absolute values that fill a cell of the keys and a cell of the values. */
   const largest = {
     key: largestSize(numbersOf("query"), ...all("key")),
     value: largestSize(numbersOf("heads"), ...all("value")),
@@ -297,7 +297,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box: reading.box, key }, selected: null });
   }
 
-  /** Returns the open key below the query, and their products above both, number by number. */
+  /** Returns the open key below the query, and above both vectors their products, number by number. */
   function drawProducts(key: SVGSVGElement): Child[] {
     const { keys, row } = frame;
     const [asked, offered] = [numbersOf("query"), numbersOf("key")];
@@ -372,8 +372,8 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   }
 
   /**
-   * Returns e to the power of the open score, and the sum of all such powers; null if the weight was not computed from
-   * them.
+   * Returns e to the power of the open score, and the sum of all such powers; null if the weight was not computed
+   * from these powers.
    */
   function powersOf(score: number) {
     const filled = keys.map((one) => (one.isAllowed ? one.score : steps.blocked.of(one.score)));

@@ -34,7 +34,7 @@ export interface Reading {
   layer: number;
   head: number;
   heads: number;
-  /** The index of the query, and that of the open key. */
+  /** The index of the query, and the index of the open key. */
   row: number;
   key: number;
   query: string;
@@ -50,8 +50,8 @@ export interface Reading {
   score: Explanation;
   weight: Explanation;
   /**
-   * Whether the mask is explained, and the row of weights without a mask; null if the mask hides nothing from the
-   * softmax.
+   * Whether the explanation is about the mask, and the row of weights without a mask; null if the mask hides nothing
+   * from the softmax.
    */
   isMask: boolean;
   unmasked: Float32Array | null;
@@ -63,8 +63,8 @@ export interface Reading {
   /** Notes on the reader's changes to this row. */
   notes: string[];
   /**
-   * If this head attends to nearly one word only: the head of this layer that spreads its weight most, unless it does
-   * the same. Otherwise null.
+   * If this head attends to nearly one word only: the head of this layer that spreads its weight most, unless that
+   * head, too, attends to nearly one word only. Otherwise null.
    */
   widest: number | null;
 }
@@ -88,8 +88,8 @@ export function leadOf({ head, row, key }: Place, kind: Kind) {
 }
 
 /**
- * Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: the words that are lit on
- * the stage. `first`: the point whose number is open until the reader chooses one.
+ * Returns the data of the attention that `state.zoom` names; null if `state.zoom` does not name an attention. `lit`:
+ * the words that are lit on the stage. `first`: the point whose number is open until the reader chooses a number.
  */
 export async function readAttention(
   app: App,
@@ -160,8 +160,8 @@ function keepsOut({ softmax, lateMask, blocked }: Steps) {
 }
 
 /**
- * Returns the index of the number of a point that is opened first: that of the open key, or the one with the largest
- * absolute value.
+ * Returns the index of the number of a point that is opened first: the number of the open key, or the number with the
+ * largest absolute value.
  */
 export function firstNumber({ tensors, ...place }: Place & Pick<Reading, "tensors">, kind: Kind) {
   if (kind === "scores" || kind === "weights") return place.key;
@@ -195,8 +195,8 @@ async function productsOf(app: App, box: string, joined: Float32Array, output: n
 }
 
 /**
- * If the peak of this head's row is near 1, returns the head whose row has the smallest peak, unless that one is near 1
- * as well; otherwise null.
+ * If the peak of this head's row is near 1, returns the head whose row has the smallest peak, unless that smallest
+ * peak is near 1 as well; otherwise null.
  */
 export function widestHead(weights: Tensor, row: number, head: number) {
   const peaks = Array.from({ length: weights.shape[0] }, (_, one) => Math.max(...rowAt(weights, [one, row])));
@@ -263,7 +263,7 @@ export function hidesLater({ family, keys, row }: Reading) {
 
 /**
  * Returns the special tokens and punctuation on which more than half of the row's weight rests, and their share; null
- * if less than that does.
+ * if they have no more than half of the weight.
  */
 export function restingPlaces(keys: Key[], tokens: string[]) {
   const resting = keys.filter(({ weight }, at) => RESTING.test(tokens[at]) && weight >= 0.05);

@@ -1,5 +1,5 @@
-// The chapters: for each act, what it lights, up to which box the figure is computed, what it changes, and the numbers
-// in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
+// The chapters: for each act, what the act lights, up to which box the figure is computed, what the act changes, and
+// the numbers in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
@@ -15,7 +15,7 @@ import type { App } from "../app.ts";
 import type { Looks, SomeChanges, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
-/** Up to which box each stack is shown; "" = the stack has not begun. */
+/** The box up to which each stack is shown; "" = the stack has not begun. */
 export interface Risen {
   encoder: string;
   decoder: string;
@@ -31,14 +31,14 @@ export interface Found {
 
 export interface Act {
   id: string;
-  /** The box that is outlined; "" = the one that the reader has chosen. */
+  /** The box that is outlined; "" = the box that the reader has chosen. */
   box: string;
-  /** The boxes that the veil leaves clear; [] = all. */
+  /** The boxes that the veil leaves clear; [] = all boxes. */
   lit: string[];
   risen: Risen;
   /** Returns what the act lights; if absent, the reader's choice stays. */
   looks?(app: App): Promise<Partial<Looks> | null>;
-  /** Returns the changes that apply while the act is shown; null = the reader's own. */
+  /** Returns the changes that apply while the act is shown; null = the reader's own changes. */
   changes?(app: App): Promise<SomeChanges | null>;
   /** Returns whether a result was computed with the act's changes; until then, the act's text is empty. */
   made?(changes: Changes): boolean;
@@ -47,7 +47,7 @@ export interface Act {
 
 interface Chapter {
   acts(app: App): Act[];
-  /** Returns the key of a text that says why this page cannot show the chapter, or "" if it can. */
+  /** Returns the key of a text that says why this page cannot show the chapter, or "" if the page can show it. */
   missing?(app: App): string;
 }
 
@@ -176,8 +176,8 @@ export const CHAPTERS: Chapter[] = [
 ];
 
 /**
- * Returns the acts of a chapter; chapters are numbered from 1. If this page cannot show the chapter, the only act says
- * why.
+ * Returns the acts of a chapter; chapters are numbered from 1. If this page cannot show the chapter, the chapter has
+ * a single act that says why.
  */
 export function actsOf(app: App, chapter: number): Act[] {
   const { acts, missing } = CHAPTERS[chapter - 1];
@@ -279,7 +279,7 @@ function chancesOf(app: App, { candidates, translated, row, probability }: Stage
   };
 }
 
-/** Returns a temperature that changes the probabilities, if the reader tries none. */
+/** Returns a temperature that changes the probabilities, for a reader who has not chosen a temperature. */
 async function warmer({ state }: App) {
   return state.temperature === 1 ? { temperature: 2 } : null;
 }
@@ -314,7 +314,7 @@ function searchOf(app: App): Found {
   };
 }
 
-/** Returns the first snapshot, one from the middle, and the trained model. */
+/** Returns the first snapshot of the training, a snapshot from the middle, and the trained model. */
 function snapshotsOf(app: App) {
   const steps = checkpointSteps(app.payload);
   if (steps.length <= SNAPSHOTS) return steps;
@@ -430,8 +430,8 @@ async function offOf(app: App): Promise<Found> {
 }
 
 /**
- * Returns the mistakes whose effect is visible in one sentence, and which the figure can draw; its ribbons always come
- * from the source.
+ * Returns the mistakes whose effect is visible in one sentence and that the figure can draw; the figure's ribbons
+ * always come from the source.
  */
 export function mistakesOf({ config }: App) {
   return config.mistakes

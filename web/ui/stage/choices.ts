@@ -29,8 +29,8 @@ export function isLeftwards(words: string[]) {
 }
 
 /**
- * Returns the heads that get a picture: all if there are up to eight, otherwise those with the largest weights in the
- * lit row.
+ * Returns the heads that get a picture: all heads if there are up to eight, otherwise the heads with the largest
+ * weights in the lit row.
  */
 export function picturedHeads(
   app: App,

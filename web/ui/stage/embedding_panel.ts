@@ -72,7 +72,7 @@ export function embeddingFrame(room: { width: number; height: number }): Frame {
   return { width, height: word.y + word.height + gaps.foot, sum, position, waves, scaled, entry, word };
 }
 
-/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave the panel. */
 export function embeddingPanel(app: App, reading: EmbeddingReading, room: HTMLElement): Child[] {
   return panelIn(app, room, embeddingFrame, (frame, tell) => draw(app, reading, frame, tell));
 }
@@ -233,7 +233,7 @@ function draw(
     );
   }
 
-  /** Returns the words below the waves in two lines: as many as fit, and always the chosen one. */
+  /** Returns the words below the waves in two lines: as many words as fit, and always the chosen word. */
   function drawWords() {
     const { waves } = frame;
     const half = (at: number) => (words[at].length + 1) * 3.6;

@@ -39,13 +39,13 @@ export interface EmbeddingReading {
   id: number;
   /** The word's row of the embedding table; null if the page has no matrices. */
   entry: Float32Array | null;
-  /** The factor's symbol, such as √128, and its value; "" and 1 if nothing is scaled. */
+  /** The symbol of the embedding's factor, such as √128, and its value; "" and 1 if nothing is scaled. */
   scale: { symbol: string; value: number };
   vectors: Record<Summed, Float32Array>;
   /** The kind of positions; also "none" if the reader has switched them off. */
   positions: PositionKind;
   waves: Wave[];
-  /** The dimension whose arithmetic is open, and the arithmetic of its numbers. */
+  /** The open dimension, and the arithmetic of its numbers. */
   open: { at: number; kind: Summed; made: Record<Summed, Explanation> };
   notes: string[];
   /** The most similar words, nearest first; null if the page lacks the whole table. */
@@ -128,7 +128,7 @@ async function neighbours(app: App, table: string, side: Side, id: number): Prom
   return found.map((one, at) => ({ ...one, word: tokenName(tokens[at], app.t) }));
 }
 
-/** Returns the rows of a table with the largest cosine to a given row, which is left out. */
+/** Returns the rows of a table with the largest cosine to the row `id`, without this row itself. */
 export function nearestRows(table: Tensor, id: number, count: number) {
   const [rows, width] = table.shape;
   const product = (row: number, other: number) =>

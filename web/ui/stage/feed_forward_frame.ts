@@ -9,7 +9,7 @@ export interface Frame {
   output: Band;
   /** The grid of all units: its top, its numbers of columns and rows, and the side of a cell. */
   grid: { y: number; columns: number; rows: number; cell: number };
-  /** The top of the table's first row; the height of a row. The open unit's row is three times as high. */
+  /** The top of the table's first row, and the height of a row. The open unit's row is three times as high. */
   rows: number;
   row: number;
   read: Band;

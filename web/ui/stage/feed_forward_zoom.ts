@@ -90,7 +90,7 @@ async function expandOf({ engine, state, result }: App) {
   return (await engine.modelWith(names, result.current.changes.checkpoint)).weight(names[0]);
 }
 
-/** Returns both matrices, and the place of the open number in them. */
+/** Returns both matrices of the network, and the place of the open number in these matrices. */
 function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): Weights<Kind> {
   const { box, open, numbers, names, row, unit, word } = reading;
   const { kind, at, made } = open;
@@ -119,7 +119,7 @@ function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): We
   };
 }
 
-/** Returns the open number's arithmetic; for a unit, from the products with its row of W₁ to its activation. */
+/** Returns the open number's arithmetic; for a unit, from the products with the unit's row of W₁ to its activation. */
 function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: number): Child {
   if (open.kind === "read" || open.kind === "output") return explanationReceipt(app, open.made, most);
   const headings = hidden.columns.map((text): Heading => [text]);
@@ -342,7 +342,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return tableRow(name, cells, isOpen);
   }
 
-  /** Returns the sizes that fill a cell in the rows of W₁ and the columns of W₂, and a unit's bar. */
+  /** Returns the absolute values that fill a cell in the rows of W₁, a cell in the columns of W₂, and a unit's bar. */
   function largestSizes() {
     const columns = units.map((unit, at) =>
       (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit]),
@@ -354,7 +354,9 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     };
   }
 
-  /** Returns a unit's row of W₁. For the open unit, it is drawn below x, and their products above both. */
+  /**
+   * Returns a unit's row of W₁. The open unit's row is drawn below x, with the products of x and the row above both.
+   */
   function drawReads(
     unit: number,
     at: number,

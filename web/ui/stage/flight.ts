@@ -53,7 +53,7 @@ function riseFrom(layer: SVGElement, pen: Pen) {
   tiles(layer, pen, place, vector, from, to, { delay: 200, duration: 900 });
 }
 
-/** Sends a dot from each word that is attended to; its size is the weight. */
+/** Sends a dot from each word that is attended to; the size of the dot is the attention weight. */
 function read(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing: Timing) {
   const { geometry, numbers } = pen;
   const place = geometry[stack];
@@ -101,7 +101,9 @@ function dropFrom(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing:
   });
 }
 
-/** Moves the tiles of vectors upwards: in the encoder those of all words, in the decoder that of the lit row. */
+/**
+ * Moves the tiles of vectors upwards: in the encoder the tiles of all words, in the decoder the tile of the lit row.
+ */
 function tiles(
   layer: SVGElement,
   pen: Pen,
@@ -175,7 +177,7 @@ function write(layer: SVGElement, pen: Pen, row: number, begin: number) {
   });
 }
 
-/** Moves a shape along a path, and then removes it. The promise resolves when it has arrived. */
+/** Moves a shape along a path, and then removes the shape. The promise resolves when the shape has arrived. */
 export function along(layer: SVGElement, piece: SVGElement, way: string, { delay, duration }: Timing) {
   piece.style.offsetPath = `path("${way}")`;
   piece.style.offsetRotate = "0deg";

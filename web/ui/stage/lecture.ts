@@ -11,7 +11,7 @@ export function followLecture(app: App, root: HTMLElement) {
     const { lecture } = app.state;
     root.toggleAttribute("data-lecture", lecture);
     if (lecture) {
-      await root.requestFullscreen?.().catch(() => {}); // most frames refuse this: then the stage fills its frame only
+      await root.requestFullscreen?.().catch(() => {}); // most frames refuse full screen: the stage fills its frame
       isWhole = document.fullscreenElement === root;
     } else {
       // after the Escape key, the figure's focus ring would be drawn around the whole page

@@ -1,4 +1,4 @@
-// Highlights the word and the heads with which a sentence opens, until the reader chooses others.
+// Highlights the word and the heads with which a sentence opens, until the reader chooses another word or head.
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { begin, isAsOpened } from "../link.ts";
@@ -8,9 +8,9 @@ import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
 
 /**
- * Lights the opening of a translation: the word with the most interesting rival and, in each attention, the head whose
- * removal costs the word most. What Python has measured is available at once; otherwise the page measures after
- * painting. `signal` aborts the measuring.
+ * Lights the opening of a translation: the word with the most interesting rival and, in each attention, the head
+ * whose removal costs the word most. An opening that Python has measured is available at once; otherwise the page
+ * measures the opening after painting. `signal` aborts the measuring.
  */
 export async function lightOpening(app: App, translated: Translated, signal: AbortSignal) {
   const isKnown = app.state.sentence in app.payload.openings;
@@ -36,8 +36,8 @@ export async function lightOpening(app: App, translated: Translated, signal: Abo
 }
 
 /**
- * Returns the index of the word that is lit on the stage: the one that the reader has chosen; or the one that Python
- * has measured, if nothing is changed; or else the translation's closest call.
+ * Returns the index of the word that is lit on the stage: the word that the reader has chosen; or the word that
+ * Python has measured, if nothing is changed; or else the word of the translation's closest call.
  */
 export async function litRow(app: App) {
   const { reference, current } = app.result;

@@ -20,15 +20,18 @@ type HeadPlace = Pick<HeadEffect, "attention" | "head">;
 
 /** The number of cross-attention heads that are turned to every other source word, to find the best turn. */
 const TURNED = 3;
-/** Milliseconds that measuring through Python may take in all, and after which this time is estimated. */
+/**
+ * The milliseconds that measuring through Python may take in all, and the milliseconds after which the total time is
+ * estimated.
+ */
 const [PATIENCE, ESTIMATED] = [4000, 500];
 
 const known: WeakMap<Translated, Promise<Opening | null>> = new WeakMap();
 
 /**
- * Returns the opening of a translation: what Python has measured if nothing is changed, otherwise what the page
- * measures. Returns null if there is no model, or if measuring through Python would take too long. Rejects when
- * `signal` is aborted.
+ * Returns the opening of a translation: the opening that Python has measured if nothing is changed, otherwise the
+ * opening that the page measures. Returns null if there is no model, or if measuring through Python would take too
+ * long. Rejects when `signal` is aborted.
  */
 export async function openingOf(
   app: App,
@@ -43,8 +46,8 @@ export async function openingOf(
 }
 
 /**
- * Returns whether removing any other head leaves the written word more probable than `probability`; false if this was
- * not measured.
+ * Returns whether removing any other head leaves the written word more probable than `probability`; false if the
+ * other heads were not measured.
  */
 export async function costsMost(
   translated: Translated,
@@ -68,8 +71,8 @@ export function strongestHead({ without }: Opening, attention: string) {
 }
 
 /**
- * The source words on which the choice between a word and its rival depends, and the word's probability without each of
- * them.
+ * The source words on which the choice between a word and its rival depends, and the word's probability without each
+ * source word.
  */
 export interface Needs {
   rival: number;
@@ -79,7 +82,7 @@ export interface Needs {
 const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakMap();
 
 /**
- * Returns the source words on which a written word depends; null if this is not measured. Each source word takes a
+ * Returns the source words on which a written word depends; null if they are not measured. Each source word takes a
  * forward pass, so only the page's short examples are measured.
  */
 export function needsOf(app: App, translated: Translated, row: number) {
@@ -155,7 +158,7 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   return { ids, row: call.row, rival: call.rival, ofPair: ofPair !== null, without, turn };
 }
 
-/** Returns the contest between the translations of two sentences; null if they do not differ. */
+/** Returns the contest between the translations of two sentences; null if the translations do not differ. */
 function contestBetween(one: Translated, other: Translated) {
   const [first, second] = [one, other].map(({ sourceIds, hypothesis }) => ({
     sourceIds,
@@ -164,7 +167,7 @@ function contestBetween(one: Translated, other: Translated) {
   return contestOf(first, second);
 }
 
-/** Returns the first of these texts that has the given source ids; "" if none has. */
+/** Returns the first of these texts that has the given source ids; "" if no text has these ids. */
 async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
   for (const text of texts) {
     const { ids } = await engine.encode("source", text);
@@ -173,7 +176,10 @@ async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
   return "";
 }
 
-/** Returns the translation of the sentence that forms a pair with this one; null if the page has none. */
+/**
+ * Returns the translation of the sentence that forms a pair with the source sentence; null if the page has no such
+ * sentence.
+ */
 async function otherOfPair(app: App, sourceIds: number[]) {
   const { payload, engine } = app;
   const sentence = await textOf(engine, sourceIds, [...payload.examples, ...payload.story.pair]);
@@ -219,7 +225,7 @@ async function withoutHeads(
   return without;
 }
 
-/** Returns the best turn of one of these heads, as defined by Python's `openings`, or null. */
+/** Returns the best turn of one of these heads, as defined by Python's `openings`; null if there is no such turn. */
 async function turnOf(
   engine: Engine,
   { sourceIds, hypothesis: { ids }, changes, trace }: Translated,
@@ -255,7 +261,7 @@ async function turnOf(
   return best;
 }
 
-/** Returns the likeliest next word under changes, among those that a search may write. */
+/** Returns the likeliest next word under changes, among the words that a search may write. */
 async function likeliest(engine: Engine, sourceIds: number[], prefixIds: number[], changes: Changes) {
   const { bos_id: bos, pad_id: pad } = engine.config;
   const trace = await engine.trace({ sourceIds, targetIds: [bos, ...prefixIds], changes });

@@ -152,7 +152,10 @@ export function createOutline(app: App) {
   return made;
 }
 
-/** Returns the words that the model writes under the reader's changes, with those that it wrote before. */
+/**
+ * Returns the words that the model writes under the reader's changes, with the words that it wrote before the
+ * changes.
+ */
 function newWords(app: App) {
   const { reference, current } = app.result;
   const [before, now] = [reference, current].map(({ outputTokens }) =>
@@ -200,7 +203,8 @@ function boxOf(boxes: OutlineBox[], stack: Stack, id: string) {
 }
 
 /**
- * Draws the card of a stack's layer and the number of layers, with a second card behind it if there are more than one.
+ * Draws the card of a stack's layer and the number of layers; a second card lies behind the first if the stack has
+ * several layers.
  */
 function cardOf(app: App, { x, card, narrow }: OutlinePlan, stack: Stack, layers: number): Child[] {
   const out = narrow ? 14 : 30;

@@ -1,4 +1,4 @@
-// The pen, which every part of the figure is drawn with, and the simplest shapes.
+// The pen, with which every part of the figure is drawn, and the simplest shapes.
 import { drawing } from "../figure.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -26,8 +26,8 @@ export interface Pen {
   /** Whether the encoder has not produced the memory yet. */
   isEarly: boolean;
   /**
-   * How many words have been written at this point of Play or of a chapter; −1 = none, the decoder has not begun; null
-   * = all.
+   * How many words have been written at this point of Play or of a chapter; −1: the decoder has not begun; null: all
+   * words.
    */
   written: number | null;
 }
@@ -84,7 +84,10 @@ export function path(
   return drawing("path", { d, fill: "none", stroke, "stroke-width": width, ...attributes });
 }
 
-/** Returns how many columns of a stack are reached: all of the encoder's, and the decoder's up to the lit row. */
+/**
+ * Returns how many columns of a stack have been computed: all columns of the encoder, and the decoder's columns up to
+ * the lit row.
+ */
 export function reached({ stack }: StackPlace, { row }: StageNumbers) {
   return stack === "encoder" ? Infinity : row + 1;
 }

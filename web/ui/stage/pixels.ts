@@ -6,13 +6,13 @@ import type { Tensor } from "../../engine/types.ts";
 import type { Tell } from "./strips.ts";
 
 interface Pixels {
-  /** The numbers that get the strongest and the weakest colour; by default, `least` is −`largest`. */
+  /** The numbers that get the strongest and the weakest colour. By default, `least` is −`largest`. */
   largest: number;
   least?: number;
   /** The width and height of a number's cell, in px. */
   cell: number[];
   label: string;
-  /** The row that gets a frame or, if it `isColumn`, the column; null for none. */
+  /** The row that gets a frame or, if `isColumn` is true, the column that gets a frame; null for none. */
   marked: number | null;
   isColumn?: boolean;
   /** Returns a text about a number, by its row and column. */

@@ -6,7 +6,10 @@ import { wantsStillness } from "./glide.ts";
 import type { App } from "../app.ts";
 import type { Geometry, StackPlace } from "./geometry.ts";
 
-/** One act: the index of the written word, the lit box, and up to which box each stack is shown ("" = not begun). */
+/**
+ * One act: the index of the written word, the lit box, and the box up to which each stack is shown ("" = the stack
+ * has not begun).
+ */
 export interface Act {
   row: number;
   box: string;
@@ -34,7 +37,7 @@ function actsOf(words: number): Act[] {
   return [...first, ...later];
 }
 
-/** Returns a clip path, a polygon of the plane, that shows each stack up to the box that it has reached. */
+/** Returns a clip path, a polygon of the plane, that shows each stack up to the last box that has been computed. */
 export function clipOf(geometry: Geometry, { encoder, decoder }: Act["risen"]) {
   const { width, height, narrow } = geometry;
   const [left, right] = [

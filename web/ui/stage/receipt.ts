@@ -10,7 +10,7 @@ import type { Child } from "../types.ts";
 
 /** A heading of the table, and the class that colours it. */
 export type Heading = readonly [text: string, className?: string];
-/** A line below the table: its label, its number as text, the class that colours it, and the number's cell. */
+/** A line below the table: its label, its number as text, the class that colours the line, and the number's cell. */
 export type Line = readonly [label: string, text: string, className?: string, cell?: Cell];
 /** Opens the arithmetic of a number. */
 type Go = (cell: Cell) => void;
@@ -19,9 +19,9 @@ export const SIDES = ["left", "right", "value"] as const;
 const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
 /**
- * Returns a number's terms as a table: the largest ones in their original order, the sum of the others, and lines
- * below. `headings`: of the columns of numbers; if there is one more heading, the first belongs to the labels. `most`:
- * the maximum number of terms. `go`: makes each number that has a cell a button.
+ * Returns a number's terms as a table: the largest terms in their original order, the sum of the other terms, and
+ * lines below. `headings`: of the columns of numbers; if there is one more heading, the first heading belongs to the
+ * labels. `most`: the maximum number of terms. `go`: makes each number that has a cell a button.
  */
 export function receiptTable(
   app: App,
@@ -81,13 +81,13 @@ export function receiptTable(
   );
 }
 
-/** Returns the cell of one factor, or of the value, of a term. */
+/** Returns the cell of one factor of a term, or of the term's value. */
 function cellOf({ left, from = [] }: Part, side: (typeof SIDES)[number]) {
   const linked = left === undefined ? ["value"] : SIDES;
   return from[linked.indexOf(side)];
 }
 
-/** Returns a number; if it has a cell, as a button that opens the cell's arithmetic. */
+/** Returns a number as text or, if the number has a cell, as a button that opens the cell's arithmetic. */
 function linked(text: string, cell: Cell | undefined, go: Go | undefined) {
   if (!cell || !go) return text;
   const title = `${cell.name}[${cell.index.join(", ")}]`;

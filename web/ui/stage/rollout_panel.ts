@@ -1,4 +1,5 @@
-// Attention through all layers (rollout): how much one word draws from each word, and a picture of this for all words.
+// Attention through all layers (rollout): how much one word draws from each word, and a picture of these shares for
+// all words.
 import { largestPlace } from "../../engine/tensor.ts";
 import { crossRollout, rollout } from "../../engine/lens.ts";
 import { attentionNames } from "../../engine/model.ts";

@@ -1,6 +1,6 @@
 // A second translation on the same figure: of another sentence, with the weights of another training step, or of the
-// sentence before the changes. The words of the second translation are shown under those of the first, its lines are
-// dashed, and weights that differ are outlined.
+// sentence before the changes. The words of the second translation are shown under the words of the first, the lines
+// of the second translation are dashed, and weights that differ are outlined.
 import { largestPlace } from "../../engine/tensor.ts";
 import {
   alignment,
@@ -34,30 +34,33 @@ import type { Pen } from "./pen.ts";
 
 type Pair = [one: number, other: number];
 
-/** A word of the second translation, and the column of the first in which it is shown. */
+/** A word of the second translation, and the column of the first translation in which the word is shown. */
 export interface Seat {
   column: number;
   token: string;
   /** Whether only the second translation has this word. */
   isOwn: boolean;
   /**
-   * The word's probability minus that in the first translation; 0 for words of only one translation, and for source
-   * words.
+   * The word's probability minus its probability in the first translation; 0 for words of only one translation, and
+   * for source words.
    */
   change: number;
 }
 
 export interface Second {
   translated: Translated;
-  /** Whether this is the sentence before the changes. */
+  /** Whether the second translation is the translation before the changes. */
   isBefore: boolean;
   source: Seat[];
   written: Seat[];
   /** The words that both decoders read, as pairs of positions. */
   rows: Pair[];
-  /** The second translation's lit rows, arranged by the first's columns. */
+  /** The second translation's lit rows, arranged by the columns of the first translation. */
   lit: Partial<Record<FamilyId, Float32Array>>;
-  /** For each point with weights: second minus first, at the words that both translations have. */
+  /**
+   * For each point with weights: the second translation's weights minus the first's, at the words that both
+   * translations have.
+   */
   changes: Map<string, Tensor>;
 }
 
@@ -131,8 +134,8 @@ function otherOf(app: App, { changes }: Translated, own: string, step: number | 
 }
 
 /**
- * Returns tokens with their columns of the first translation: shared words below their counterparts, the others between
- * them, in order.
+ * Returns tokens with their columns of the first translation: shared words below their counterparts, the other words
+ * between the shared words, in order.
  */
 function seats(tokens: string[], columns: number, pairs: Pair[], changes: number[] = []): Seat[] {
   let [column, at] = [-1, 0];
@@ -145,7 +148,7 @@ function seats(tokens: string[], columns: number, pairs: Pair[], changes: number
   });
 }
 
-/** Returns the second translation's text in a column; "" if it has none there. */
+/** Returns the second translation's text in a column; "" if it has no word there. */
 export function seated(all: Seat[], column: number, t: App["t"]) {
   const here = all.filter((one) => one.column === column);
   return here.map(({ token }) => tokenName(token, t)).join(" ");
@@ -165,7 +168,8 @@ export async function withSecond(app: App, numbers: StageNumbers): Promise<Stage
 }
 
 /**
- * Returns the second translation's row that corresponds to the lit row of the first, arranged by the first's columns.
+ * Returns the second translation's row that corresponds to the lit row of the first translation, arranged by the
+ * first translation's columns.
  */
 function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, weights: Tensor) {
   const own =
@@ -185,8 +189,8 @@ function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, we
 // Drawing
 
 /**
- * Draws the second translation: its words under the first's, its lit rows as dashed lines, and outlines where weights
- * differ.
+ * Draws the second translation: its words under the words of the first translation, its lit rows as dashed lines, and
+ * outlines where weights differ.
  */
 export function drawSecond(pen: Pen): Child[] {
   const { geometry, numbers } = pen;
@@ -211,7 +215,10 @@ function label(x: number, y: number, content: Child, colour = "var(--ink3)") {
   return text(x, y, content, { anchor: "middle", fill: colour, kind: "gfs-second-word" });
 }
 
-/** Draws words under those of a stack; words that only the second translation has are coloured and underlined. */
+/**
+ * Draws the second translation's words under the words of a stack; words that only the second translation has are
+ * coloured and underlined.
+ */
 function words(pen: Pen, { columns }: StackPlace, seats: Seat[], y: number, colour: string) {
   return columns.at.flatMap((x, column) => {
     const here = columns.shown[column] ? seats.filter((one) => one.column === column) : [];
@@ -362,7 +369,7 @@ function told(app: App, numbers: StageNumbers, second: Second): Child[] {
   ];
 }
 
-/** Returns the second translation's words; words that only it has are marked. */
+/** Returns the second translation's words; words that the first translation lacks are marked. */
 function marked({ written }: Second, t: App["t"]) {
   return written.map(({ token, isOwn }) => [
     element(isOwn ? "mark" : "span", { title: isOwn ? t("second.only") : "" }, tokenName(token, t)),

@@ -28,7 +28,10 @@ export interface Said {
   paper: string;
 }
 
-/** What a head contributes to the lit word: the word's probability with all heads, and without this head. */
+/**
+ * What a head contributes to the lit word: the word's probability with all heads, and its probability without this
+ * head.
+ */
 export interface Worth {
   before: number;
   after: number;
@@ -103,9 +106,9 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
 }
 
 /**
- * Returns a text of the page as plain and coloured pieces. `key`: its key, or "" for the stage's own sentence about the
- * box. `more`: further numbers and words that it contains. `read`: the side of the words that are attended to, if the
- * box does not determine it.
+ * Returns a text of the page as plain and coloured pieces. `key`: the text's key, or "" for the stage's own sentence
+ * about the box. `more`: further numbers and words that the text contains. `read`: the side of the words that are
+ * attended to, if the box does not determine this side.
  */
 export function saidWith(
   app: App,
@@ -153,7 +156,7 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   };
 }
 
-/** Returns a made-up worth whose text is as long as any; null if nothing can be measured. */
+/** Returns an invented worth that gives the longest possible text; null if nothing can be measured. */
 export function longestWorth({ engine, payload, state }: App, numbers: StageNumbers): Worth | null {
   if (engine.live !== true) return null;
   const { candidates, translated } = numbers;
@@ -169,7 +172,7 @@ export function placeOfWord({ t }: App, { row, translated }: StageNumbers) {
   return t("stage.word.of", row + 1, translated.outputTokens.length);
 }
 
-/** Returns a text that names the first few words that the vocabulary lacks; "" if it lacks none. */
+/** Returns a text that names the first few words that the vocabulary lacks; "" if the vocabulary lacks no word. */
 export function unknownWords({ t }: App, { unknown }: Translated) {
   const named = [...new Set(unknown)].slice(0, MOST_UNKNOWN).map((token) => `“${tokenName(token, t)}”`);
   return named.length > 0 ? t("stage.more.unknown", named.join(", ")) : "";
@@ -197,7 +200,7 @@ function keyOf({ config, changes }: App, box: string, { logits }: StageNumbers) 
   return `stage.said.${box}${id === "linear" && logits.length === 0 ? ".unseen" : ""}`;
 }
 
-/** Returns a text that says how a word was chosen if it is not simply the likeliest; otherwise "". */
+/** Returns a text that says how a word was chosen if the word is not simply the likeliest; otherwise "". */
 function choice(app: App, { translated, row, candidates, probability }: StageNumbers, target: string) {
   const { bos_id: bos, pad_id: pad } = app.config;
   const best = candidates.find(({ id }) => id !== bos && id !== pad); // searches never write <bos> and <pad>
@@ -208,7 +211,7 @@ function choice(app: App, { translated, row, candidates, probability }: StageNum
   return app.t(`stage.more.${key}`, target, probabilityWords(probability));
 }
 
-/** Returns a text that says which rows the reader has turned, from which word to which. */
+/** Returns a text that says which rows the reader has turned, and from which word to which word. */
 function turnedWords(app: App, { translated, before, row, source }: StageNumbers) {
   const { t } = app;
   const rows = before.turned.map((one) => {
@@ -224,7 +227,7 @@ function turnedWords(app: App, { translated, before, row, source }: StageNumbers
   return t("stage.more.turned", [...rows.slice(0, MOST_TURNED), more].filter(Boolean).join("; "));
 }
 
-/** Returns whether the weights of a lit row sum to 1; a mistake in the softmax may change that. */
+/** Returns whether the weights of a lit row sum to 1; a mistake in the softmax can prevent this. */
 export function areShares({ rows }: StageNumbers, id: FamilyId) {
   return Math.abs(rows[id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
 }
@@ -253,8 +256,8 @@ function moreOf(
 }
 
 /**
- * Returns a text about the source words on which a word depends most, if the word's probability at least halves without
- * the first of them.
+ * Returns a text about the source words on which a word depends most, if removing the first source word at least
+ * halves the word's probability.
  */
 export function needsText(
   app: App,

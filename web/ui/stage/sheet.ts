@@ -7,7 +7,8 @@ import { boxOfPanel } from "./zoom_segments.ts";
 import type { App } from "../app.ts";
 
 /**
- * Returns the sheet, which is empty while closed. `said`: the stage's sentence, repeated because the sheet covers it.
+ * Returns the sheet, which is empty while closed. `said`: the stage's sentence, which the sheet repeats because it
+ * covers the stage's own.
  */
 export function createSheet(app: App, said: HTMLElement) {
   const title = element("h2", { tabindex: "-1" });

@@ -1,5 +1,5 @@
-// The stage: Figure 1 with the reader's sentence running through it, and texts around it. The view is a function of the
-// state; each part of the figure is redrawn when the state that it shows changes.
+// The stage: Figure 1 with the reader's sentence running through it, and texts around the figure. The view is a
+// function of the state; each part of the figure is redrawn when the state that it shows changes.
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
@@ -117,15 +117,15 @@ const BOXES_UP = [
   "softmax",
 ];
 
-/** Returns the full name, with the open layer, of a box. */
+/** Returns the full name of a box, with the number of the open layer. */
 function fullName(box: string, { open }: StageNumbers) {
   const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
   return boxName(stack, id, open[stack]);
 }
 
 /**
- * Returns a function that says which of the given words differ from those of its last call; none of them if more than a
- * few do.
+ * Returns a function that says which of the given words differ from the words of its last call; it names no words if
+ * more than a few differ.
  */
 function changedWords() {
   let last: string[] = [];
@@ -188,7 +188,7 @@ class StageView {
   /** The groups that appear step by step in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #veil = drawing("g", { class: "gfs-veil" });
-  /** The areas from which the boxes glide; null means from where they were last drawn. */
+  /** The areas from which the boxes glide; null means that each box glides from where it was last drawn. */
   #from: Map<string, Area> | null = null;
   #strip: HTMLElement;
   #wasOutline = false;
@@ -200,7 +200,7 @@ class StageView {
   #lighting = new AbortController();
   /** The translation whose opening has been lit. */
   #opened: Translated | null = null;
-  /** Say which words of the source, and of the translation, have changed since the last drawing. */
+  /** Functions that say which words of the source, and of the translation, have changed since the last drawing. */
   #changed = [changedWords(), changedWords()];
   #scale = 1;
 
@@ -322,7 +322,7 @@ class StageView {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
     this.#opened = current;
-    this.#lighting.abort(); // that sentence has been replaced
+    this.#lighting.abort(); // the sentence that is being measured has been replaced
     this.#lighting = new AbortController();
     const { signal } = this.#lighting;
     const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
@@ -384,7 +384,7 @@ class StageView {
     this.#openZoom();
   }
 
-  /** Opens the box that the state names over the figure, and makes the rest of the figure inert. */
+  /** Opens the box that `state.zoom` names over the figure, and makes the rest of the figure inert. */
   #openZoom() {
     const { zoom } = this.#app.state;
     this.element.toggleAttribute("data-zoomed", zoom !== null);
@@ -411,7 +411,7 @@ class StageView {
     fly(this.#flying, this.#pen as Pen, act, this.#player.isFirst);
   }
 
-  /** The lit box: that of the act of Play or of the chapter, or else the one that the reader has chosen. */
+  /** The lit box: the box of the act of Play or of the chapter, or else the box that the reader has chosen. */
   get #box() {
     return this.#player.act?.box ?? (this.#act?.box || this.#app.state.box);
   }
@@ -436,7 +436,7 @@ class StageView {
     return { x: (clientX - left) / this.#scale, y: (clientY - top) / this.#scale };
   }
 
-  /** Redraws these parts of the figure, by default all. */
+  /** Redraws the parts of the figure with these names, by default all parts. */
   #drawParts(names: string[] | null = null) {
     const pen = this.#pen;
     if (!pen) return;
@@ -450,7 +450,7 @@ class StageView {
     }
   }
 
-  /** Returns the layout with the usual size of words, or with a smaller one if this shows more of them. */
+  /** Returns the layout with the usual size of words, or with a smaller size if that shows more words. */
   #roomiest(numbers: StageNumbers, width: number, height: number) {
     const laid = (size: number) => ({ size, geometry: this.#geometry(numbers, width, height, size) });
     const hidden = ({ geometry: { encoder, decoder } }: ReturnType<typeof laid>) =>
@@ -901,7 +901,7 @@ class StageView {
     const { heads } = this.#app.state;
     this.#app.show({
       heads: { ...heads, [family]: { ...heads[family], head } },
-      ...(family !== "encoder" && { sourceWord: null }), // a head of the encoder keeps the word that reads
+      ...(family !== "encoder" && { sourceWord: null }), // a head of the encoder keeps the lit source word
     });
   }
 
@@ -913,8 +913,8 @@ class StageView {
   }
 
   /**
-   * Opens the panel of guesses at the clicked guess's box, or at a closed layer's last box; "why" opens the panel
-   * "Why?".
+   * Opens the panel of guesses at the clicked guess's box, or at a closed layer's last box. If "why" was clicked,
+   * opens the panel "Why?".
    */
   #openGuess(at: string) {
     const numbers = this.#pen?.numbers;

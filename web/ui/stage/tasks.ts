@@ -1,5 +1,5 @@
-// Tasks from the book's exercises. An address with `task=NAME` shows a task below the page, with a mark once it is
-// done. The texts are the strings `task.NAME`.
+// Tasks from the book's exercises. An address with `task=NAME` shows a task below the page, with a mark once the task
+// is done. The texts are the strings `task.NAME`.
 import { largestPlace, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
 import { button, element, named } from "../dom.ts";
@@ -27,7 +27,7 @@ const READ: (keyof State)[] = [
   "language",
 ];
 
-/** For each task, a function that returns whether the present state and result fulfil it. */
+/** For each task, a function that returns whether the present state and result fulfil the task. */
 export const TASKS: Record<string, (app: App) => boolean | Promise<boolean>> = {
   turn: (app) => isAny(app.changes.overrides) && writes(app, "elle"),
   head: async (app) =>
@@ -128,7 +128,7 @@ async function chosen(app: App, point: RegExp) {
   return rowOf(await app.value(selected.name), row)[at];
 }
 
-/** Returns the line that shows the task; it is hidden if the address names none. */
+/** Returns the line that shows the task; the line is hidden if the address names no task. */
 export function createTask(app: App) {
   const [name, said, found] = [element("strong"), element("span"), element("span", { role: "status" })];
   const leave = button("×", () => app.show({ task: "" }));

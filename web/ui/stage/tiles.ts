@@ -6,7 +6,10 @@ import { element, brushOf } from "../dom.ts";
 import type { Tensor } from "../../engine/types.ts";
 import type { Columns } from "./geometry.ts";
 
-/** The cells of a tile: columns and rows, the size of a cell in px, and how many numbers share one cell. */
+/**
+ * The cells of a tile: the numbers of columns and rows, the size of a cell in px, and how many numbers share one
+ * cell.
+ */
 export interface Cells {
   across: number;
   down: number;
@@ -58,8 +61,8 @@ export interface Strip {
 }
 
 /**
- * Returns the tiles of these columns as one picture in one colour; null if there are none. `largest`: the maximum size
- * of a cell in px.
+ * Returns the tiles of these columns as one picture in one colour; null if there are no columns. `largest`: the
+ * maximum size of a cell in px.
  */
 export function strip(
   x: Tensor,

@@ -13,16 +13,16 @@ export function tokenName(token: string, t: Texts) {
   return token.replaceAll("▁", "").trim() || "␣";
 }
 
-/** Returns a probability with three decimals, such as 0.884, or with four below 0.001. */
+/** Returns a probability with three decimals, such as 0.884, or with four decimals if it is below 0.001. */
 export function probabilityWords(value: number) {
   if (value > 0 && value < 0.00005) return "< 0.0001";
   return value.toFixed(value > 0 && value < 0.001 ? 4 : 3);
 }
 
 /**
- * Returns how many times as probable as its rival a word is: e^|margin|, with two digits. `shown`: the two
- * probabilities, if the page shows them. If the rounded probabilities do not determine the second digit, the text has
- * one digit, or else only a bound.
+ * Returns how many times as probable as its rival a word is: e^|margin|, with two digits. `shown`: the probabilities
+ * of the word and the rival, if the page shows them. If the rounded probabilities do not determine the second digit,
+ * the text has one digit, or else only a bound.
  */
 export function timesText(t: Texts, margin: number, ...shown: number[]) {
   const times = Math.exp(Math.abs(margin));
@@ -50,7 +50,10 @@ export function powerText(value: number) {
 /** Returns e^(x − shift) as text. */
 export const differenceText = (x: number, shift = 0) => powerText(Math.exp(x - shift));
 
-/** Returns "head 5 of layer 1"; attentions other than cross-attention are named as well. */
+/**
+ * Returns a head's name, such as "head 5 of layer 1". The name says the kind of attention unless it is
+ * cross-attention.
+ */
 export function headName({ t }: App, { attention, head }: { attention: string; head: number }) {
   const { family, layer } = placeIn(attention);
   return t(`stage.head.${family.id}`, head, layer);

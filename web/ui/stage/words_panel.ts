@@ -98,7 +98,7 @@ export function wordsFrame(room: { width: number; height: number }, rows: number
   };
 }
 
-/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave the panel. */
 export function wordsPanel(app: App, reading: WordsReading, room: HTMLElement): Child[] {
   const isFlat = reading.box.endsWith("linear");
   return panelIn(

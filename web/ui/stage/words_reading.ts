@@ -30,7 +30,7 @@ export interface NextWord {
   /** One logit for each word. */
   logits: Float32Array;
   logProbs: Float32Array;
-  /** The total probability of the words that are not known. */
+  /** The total probability of the words whose logits are not known. */
   rest: number;
 }
 
@@ -46,16 +46,17 @@ export interface WordsReading extends NextWord {
   rows: number;
   /** The word that the decoder reads in this row. */
   read: string;
-  /** The id of the word that was written, and whether the reader forced it. */
+  /** The id of the word that was written, and whether the reader forced this word. */
   written: number;
   isForced: boolean;
-  /** Whether the written word is the likeliest of those that a search may write. */
+  /** Whether the written word is the likeliest of the words that a search may write. */
   isLikeliest: boolean;
-  /** The competing words, likeliest first, including the written and the open one. */
+  /** The competing words, likeliest first, including the written word and the open word. */
   rivals: Rival[];
   open: Rival;
   /**
-   * The decoder's last vector, and its products with the open word's row of the output matrix; null without matrices.
+   * The decoder's last vector, and its products with the open word's row of the output matrix; null if the page has
+   * no matrices.
    */
   vector: Float32Array;
   products: Float32Array | null;
@@ -63,10 +64,10 @@ export interface WordsReading extends NextWord {
   part: { at: number; made: Explanation } | null;
   /** The products and the bias that sum to the open word's logit, and notes on the reader's changes. */
   made: Pick<Explanation, "parts" | "notes">;
-  /** The inputs of the softmax, which are the logits unless a mistake changes them; and their symbol. */
+  /** The inputs of the softmax, which are the logits unless a mistake changes them; and the symbol of these inputs. */
   scores: Float32Array;
   symbol: string;
-  /** The position with the closest competition, if there is hardly any at this one; otherwise null. */
+  /** The position with the closest competition, if there is hardly any competition at this position; otherwise null. */
   closest: Step | null;
 }
 
@@ -79,7 +80,7 @@ export interface Sampled {
   scaled(id: number): number;
   power(id: number): number;
   sum: number;
-  /** Returns the probability at this temperature, before any words are left out. */
+  /** Returns a word's probability at this temperature, before any words are left out. */
   share(id: number): number;
   /** The probability of drawing each word, by id; words that are left out are missing. */
   drawn: Map<number, number>;
@@ -87,7 +88,7 @@ export interface Sampled {
 
 /** The settings at which sampling draws from the model's own probabilities. */
 export const PLAIN: Readonly<Sampling> = { temperature: 1, topK: 0, topP: 1 };
-/** The power of e for a larger score is too long to read. */
+/** If a score is larger than this number, its power of e is too long to read. */
 const LARGEST_EXPONENT = 12;
 const TINY = 2 ** -126; // as in engine/sampling.ts
 /** A word with at least this probability has no rival of interest. */
@@ -143,8 +144,8 @@ export async function readWords(app: App, box: string, row: number, count: numbe
 }
 
 /**
- * Returns what is known about the next word. A large model's scores stay with Python, except those of the words that
- * the search considered.
+ * Returns what is known about the next word. A large model's scores stay with Python, except the scores of the words
+ * that the search considered.
  */
 async function nextWord(app: App, row: number): Promise<NextWord> {
   const { trace } = app.result.current;
@@ -165,7 +166,10 @@ async function nextWord(app: App, row: number): Promise<NextWord> {
   return { logits, logProbs, rest: Math.max(0, 1 - known) };
 }
 
-/** Returns the words' rows of the output matrix, and their logits, in one request; null without matrices. */
+/**
+ * Returns the words' rows of the output matrix, and the words' logits, in one request; null if the page has no
+ * matrices.
+ */
 async function matrixRows(app: App, ids: number[], vector: Float32Array) {
   const { engine, config } = app;
   if (engine.live === false) return { matrix: null, logits: [] };
@@ -214,14 +218,14 @@ async function closestStep(app: App, row: number) {
   return closestOf(await Promise.all(steps));
 }
 
-/** Returns the step whose two words have the most similar probabilities; in a tie, the first one. */
+/** Returns the step whose two likeliest words have the most similar probabilities; in a tie, the first such step. */
 export function closestOf(steps: Step[]): Step | null {
   const lead = ({ words: [first, second] }: Step) => first.probability - second.probability;
   const contested = steps.filter(({ words }) => words.length > 1);
   return contested.reduce<Step | null>((best, one) => (best && lead(best) <= lead(one) ? best : one), null);
 }
 
-/** Returns the likeliest words plus `these` words, likeliest first. */
+/** Returns the likeliest words plus the words in `these`, likeliest first. */
 export function listed(logProbs: Float32Array, count: number, these: number[]) {
   const others = new Set(these);
   const best = largestAt(logProbs, count).filter((id) => !others.has(id));
@@ -229,7 +233,7 @@ export function listed(logProbs: Float32Array, count: number, these: number[]) {
   return [...best.slice(0, room), ...others].sort((a, b) => logProbs[b] - logProbs[a]);
 }
 
-/** Returns the rank of a word among all known ones, from 1; words with equal numbers share a rank. */
+/** Returns the rank of a word among all known words, from 1; words with equal numbers share a rank. */
 export function rankOf(numbers: ArrayLike<number>, id: number) {
   let rank = 1;
   for (let at = 0; at < numbers.length; at++) rank += Number(numbers[at] > numbers[id]);
@@ -250,7 +254,8 @@ export function largestOfParts(numbers: ArrayLike<number>, count: number) {
 }
 
 /**
- * Returns what the settings of sampling do to the words of a reading: their powers, and the words that may be drawn.
+ * Returns what the settings of sampling do to the words of a reading: the powers of the words' scores, and the words
+ * that may be drawn.
  */
 export function sampledWords(
   { scores, logProbs, rest }: Pick<WordsReading, "scores" | "logProbs" | "rest">,

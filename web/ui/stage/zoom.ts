@@ -1,4 +1,4 @@
-// Opens a box in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
+// Opens a box in place: the opened box grows from its own rectangle, and the rest of the figure shrinks to a map.
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { boxOf, middle, rounded, topOf } from "./geometry.ts";
