@@ -19,7 +19,7 @@ import type { Pen } from "./pen.ts";
 /** The style of a line from before the reader's changes. */
 const OLD = { "stroke-dasharray": "2 5", opacity: 0.7, class: "gfs-old" };
 
-// Arcs from the words that are attended to, below, up to the word that attends
+// Arcs run from the words that are attended to, below, up to the word that attends.
 
 export function drawArcs(pen: Pen) {
   const { geometry, numbers } = pen;
@@ -41,7 +41,7 @@ export function drawArcs(pen: Pen) {
   ];
 }
 
-/** Returns whether a word of the decoder attends to a later one, because the mask was changed. */
+/** Returns whether a word of the decoder attends to a later word, because the mask was changed. */
 function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
   const rows = [...Array(weights[id].shape[1]).keys()];
   return rows.some((at) =>
@@ -50,8 +50,8 @@ function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
 }
 
 /**
- * Draws the rows that are not lit. In the decoder, later rows than the lit one are left out unless words attend to
- * later words.
+ * Draws the rows that are not lit. In the decoder, rows after the lit row are left out unless words attend to later
+ * words.
  */
 function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
   const { place, query, isArc, family } = lookOf(pen, id);
@@ -122,7 +122,7 @@ export function drawRibbons(pen: Pen) {
   return [...faint, ...knots(pen)];
 }
 
-/** Returns the knots in the rows before the lit one. */
+/** Returns the knots in the rows before the lit row. */
 function knots({ geometry, numbers }: Pen) {
   const { decoder } = geometry;
   const count = numbers.read.length;

@@ -61,7 +61,7 @@ async function matricesOf({ engine, state, result }: App) {
   return parts.map((part) => model.weight(`${part}.weight`));
 }
 
-/** Returns the parts of the matrices that belong to the shown head, and the open number's place in them. */
+/** Returns the parts of the matrices that belong to the shown head, and the open number's place in these parts. */
 async function weightsOf(app: App, reading: Reading): Promise<Weights<Kind> | null> {
   const all = await matricesOf(app);
   if (!all) return null;

@@ -1,5 +1,6 @@
-// The first chapter, a scene about the beam of one head, which runs from the source word that the head attends to to
-// the word that is written. The reader drags the beam to another source word, and the model writes something else.
+// The first chapter, a scene about the beam of one head. The beam runs from the source word to which the head
+// attends, to the word that the model writes. The reader drags the beam to another source word, and the model writes
+// something else.
 import { isUnchanged } from "../../engine/changes.ts";
 import { activeChanges } from "../changes/active.ts";
 import { inForce } from "../changes/new_sentence.ts";
@@ -44,18 +45,19 @@ interface Subject {
   /** The ids of the scene's word and of its rival. */
   word: number;
   rival: number;
-  /** The rows that the reader turns together; the deciding one comes first. */
+  /** The rows that the reader turns together; the row that decides the word comes first. */
   looks: Look[];
   /**
-   * Of the rows that are not turned, the one that matters most. `isFirst`: whether this row matters most of all, so
-   * that the figure opens with it. `was`: the source position that it reads most without the turned rows.
+   * Of the rows that are not turned, the row with the largest effect. `isFirst`: whether this row has the largest
+   * effect of all rows, so that the figure opens with it. `was`: the source position to which this row attends most
+   * when no row is turned.
    */
   pale: (Look & { isFirst: boolean; was: number }) | null;
   hand: Hand;
-  /** The output without turned rows, and the output with the rows as released. */
+  /** The output without turned rows, and the output with the rows at the position where the reader released them. */
   own: Written;
   rested: Written;
-  /** The other sentence of the pair, to which a button leads; "" if there is none. */
+  /** The other sentence of the pair, to which a button leads; "" if the page has no pair. */
   other: string;
 }
 
@@ -69,8 +71,8 @@ interface Spot {
 export type Lit = Pick<Looks, "heads"> & { row: number };
 
 /**
- * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and lights the beam
- * there; its argument is null if no beam is known.
+ * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and lights the
+ * scene's beam in the figure; its argument is null if no beam is known.
  */
 export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HTMLElement {
   return new BeamScene(app, onward).element;
@@ -85,7 +87,7 @@ class BeamScene {
   #held: number | null = null;
   /** The position at which the rows were released, while the page is searching. */
   #kept: number | null = null;
-  /** The position that the shown numbers belong to; they may lag behind the dot. */
+  /** The position of the dot for which the shown numbers were computed; the numbers may lag behind the dot. */
   #told = 0;
   #written: Written = { logProbs: new Float32Array(), ids: null };
   /** The greedy output for a position of the dot, to be compared with the output of the page's search. */
@@ -160,8 +162,8 @@ class BeamScene {
   // The reader's actions
 
   /**
-   * The position of the dot: where the reader holds it, or where it was released, or else the word that the head
-   * attends to most.
+   * The position of the dot: where the reader holds the dot, or where the reader released it, or else at the word to
+   * which the head attends most.
    */
   get #position() {
     const subject = this.#subject as Subject;
@@ -176,7 +178,7 @@ class BeamScene {
     return this.#app.engine.live !== false;
   }
 
-  /** Moves the dot to a position. The beam follows at once; the numbers follow when they have been computed. */
+  /** Moves the dot to a position. The beam follows at once; the numbers follow when the page has computed them. */
   #hold(position: number) {
     const { hand } = this.#subject as Subject;
     if (!this.#canTurn || position === this.#held) return;
@@ -215,7 +217,7 @@ class BeamScene {
     this.#keep();
   }
 
-  /** Animates the dot to a position, and recomputes on the way. */
+  /** Animates the dot to a position, and recomputes the output on the way. */
   #glide(to: number, duration: number) {
     const from = this.#position;
     const begun = performance.now();
@@ -232,7 +234,7 @@ class BeamScene {
     });
   }
 
-  /** Returns the best position to drag the dot to: where the rival gains most. */
+  /** Returns the best position to which to drag the dot: where the rival gains most. */
   async #aim() {
     const { opening, looks, translated, hand, word, rival } = this.#subject as Subject;
     if (opening.turn || this.#app.engine.live !== true)
@@ -264,7 +266,7 @@ class BeamScene {
     event.stopPropagation();
   }
 
-  /** Returns the position under the pointer, snapped to a word that is near. */
+  /** Returns the position under the pointer, snapped to a word if a word is near. */
   #positionAt({ clientX, clientY }: PointerEvent) {
     const words = this.#spots();
     const { left, top } = this.#field.getBoundingClientRect();
@@ -355,7 +357,7 @@ class BeamScene {
   }
 
   /**
-   * Writes the question that the scene asks; if the translation begins differently, writes which words the bar
+   * Writes the question that the scene asks. If the translation begins differently, writes which words the bar
    * compares.
    */
   #ask({ opening, word, rival, other, own }: Subject) {
@@ -398,7 +400,7 @@ class BeamScene {
     this.#drawBeams(subject, weights);
   }
 
-  /** Sets the font size of the words so that they fit in one line, unless that would be too small. */
+  /** Sets the font size of the words so that they fit in one line, unless that size would be too small. */
   #size({ translated: { sourceTokens, outputTokens } }: Subject) {
     const letters = (tokens: string[]) => tokens.join("").length + 1.3 * tokens.length;
     const fitting =
@@ -425,7 +427,10 @@ class BeamScene {
     return tokenName(token, this.#app.t);
   }
 
-  /** Returns the output. Where it differs from the output without turned rows, the old words are struck out. */
+  /**
+   * Returns the words of the output. Where the output differs from the output without turned rows, the old words are
+   * struck out.
+   */
   #output({ opening: { row }, own }: Subject): Child[] {
     const [before, now] = this.#texts(own);
     return comparedWords(this.#app, before, now, (text, place) =>
@@ -435,7 +440,10 @@ class BeamScene {
     );
   }
 
-  /** Returns the scene's word as a button, which turns the beam to where the rival gains most, and then leads on. */
+  /**
+   * Returns the scene's word as a button. The button turns the beam to where the rival gains most; after that, it
+   * opens the next part.
+   */
   #pill(text: string) {
     const { t } = this.#app;
     const [key, onclick] = this.#isTurned
@@ -483,7 +491,7 @@ class BeamScene {
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const id = this.#gradient;
     const others = this.#isTurned ? [] : [...Array.from(weights).keys()].filter((place) => place !== at);
-    // the pale beam moves aside, so that the two do not overlap
+    // the pale beam moves aside, so that the two beams do not overlap
     const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14;
     const aside = ({ x, y }: Spot) => ({ x: x + (isBeside ? 14 : 0), y });
     const [paleFrom, paleTo] = [pale && aside(spots[pale.peak]), aside(end)];
@@ -614,7 +622,7 @@ class BeamScene {
         space,
         !app.changed &&
           pale?.isFirst && [
-            // only without changes, because it was measured without any
+            // only without changes, because the opening was measured without changes
             this.#say(
               "first",
               layerOf(pale),
@@ -654,7 +662,7 @@ class BeamScene {
     this.#drawButtons();
   }
 
-  /** Returns the words at the dot; between two words, with the share of each. */
+  /** Returns the word at the dot; between two words, both words with the share of each. */
   #looked({ sourceTokens }: Translated): Child {
     const at = this.#told;
     const [low, high] = [Math.floor(at), Math.ceil(at)];
@@ -664,7 +672,10 @@ class BeamScene {
     return this.#say("both", word(low), shares[0], word(high), shares[1]);
   }
 
-  /** Returns a text that says where the dotted head looks now, if it reads what the turned head found. */
+  /**
+   * Returns a text that says to which word the dotted head now attends, if this head reads what the turned head has
+   * found.
+   */
   #later({ looks, pale, translated }: Subject): Child {
     const onlyTurned = activeChanges(this.#app).length <= looks.length;
     if (!pale || pale.peak === pale.was || layerOf(pale) <= layerOf(looks[0]) || !onlyTurned) return "";
@@ -699,7 +710,8 @@ class BeamScene {
   }
 
   /**
-   * Shows a button that demonstrates dragging until the reader has dragged the dot, and then a button that leads on.
+   * Shows a button that demonstrates dragging until the reader has dragged the dot; then shows a button that opens
+   * the next part.
    */
   #drawButtons() {
     const [app, subject] = [this.#app, this.#subject];
@@ -853,7 +865,9 @@ export function comparedWords(
 
 // The picture
 
-/** Returns the SVG path of a beam, which leaves one point vertically and arrives at the other vertically. */
+/**
+ * Returns the SVG path of a beam, which leaves the point `from` vertically and arrives at the point `to` vertically.
+ */
 function curve(from: Spot, to: Spot) {
   const fall = to.y - from.y;
   return `M${from.x} ${from.y}C${from.x} ${from.y + 0.55 * fall} ${to.x} ${to.y - 0.5 * fall} ${to.x} ${to.y}`;

@@ -1,5 +1,5 @@
-// What the figure showed before the reader's changes: the lit rows of attention, the written word, and where the turned
-// rows looked.
+// What the figure showed before the reader's changes: the lit rows of attention, the written word, and the words to
+// which the turned rows attended.
 import { largestPlace } from "../../engine/tensor.ts";
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
@@ -27,7 +27,7 @@ export interface TurnedLook extends RowPlace {
 export interface Before {
   /** The lit rows before the changes; missing where the changes altered the words up to that row. */
   rows: Partial<Record<FamilyId, Float32Array>>;
-  /** The word that stood at the lit position before the changes; null if it is unchanged. */
+  /** The word that stood at the lit position before the changes; null if the word is the same as now. */
   word: string | null;
   turned: TurnedLook[];
 }
@@ -46,7 +46,7 @@ export async function beforeChanges(app: App, row: number, lit: (id: FamilyId) =
     if (!isSameSource || (isOfTarget && read(reference) !== read(current))) return null;
     const name = `${attention}.weights`;
     const [one, other] = [reference, current].map((each) => labelsOf(each, name).columnSide);
-    if (one !== other) return null; // a mistake makes it attend to other words
+    if (one !== other) return null; // a mistake makes the attention read other words
     const weights = await reference.trace.get(name);
     return query < weights.shape[1] ? rowOfHead(weights, head, query) : null;
   };

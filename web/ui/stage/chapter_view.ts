@@ -32,7 +32,10 @@ export function welcome(app: App) {
   if (opens === "always" || isFirstVisit()) app.show({ chapter: 1, act: Number(pair.length === 0) });
 }
 
-/** Returns whether this browser has never shown the chapters, and records that it has, if it allows storage. */
+/**
+ * Returns whether this browser has never shown the chapters before, and records that it has now, if the browser
+ * allows storage.
+ */
 function isFirstVisit() {
   try {
     if (localStorage.getItem(SEEN)) return false;
@@ -52,7 +55,7 @@ export async function openChapter(app: App, chapter: number, act = 0) {
   app.show({ chapter, act, zoom: null, sheet: false });
 }
 
-/** Goes to the next act or back; the last act is followed by the figure. */
+/** Goes to the next or the previous act; the last act is followed by the figure. */
 export function goOn(app: App, by: 1 | -1) {
   const place = placeAfter(app, by);
   app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act));
@@ -74,7 +77,7 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   goOn(app, on ? 1 : -1);
 }
 
-/** Applies the changes of each act while it is shown, even to a new sentence, and lights what the act is about. */
+/** Applies the changes of each act while the act is shown, even to a new sentence, and lights what the act is about. */
 export function followChapters(app: App) {
   let shown: Act | null = null;
   let about = "";
@@ -97,7 +100,7 @@ export function followChapters(app: App) {
   begin();
 }
 
-/** Returns the strip of the chapters. Tab reaches only one of them, and the arrow keys lead to the others. */
+/** Returns the strip of the chapters. Tab reaches only one chapter, and the arrow keys lead to the other chapters. */
 export function createStrip(app: App) {
   const made = element("nav", { class: "gfs-strip" });
   const steps = element("div", { role: "toolbar" });
@@ -220,7 +223,7 @@ function toolOf(app: App, { id, lit }: Act, open: () => void): Child {
   return lit.length > 0 && button(app.t("stage.open.box"), open, link);
 }
 
-/** Returns the buttons of an act: one leads on, or does what remains to be done in this act. */
+/** Returns the buttons of an act: one button goes to the next act, or does what remains to be done in this act. */
 function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit: () => void): Child {
   const dark = (label: string, action: () => unknown) => pill(label, () => app.attempt(action), true);
   if (id === "yours")
@@ -242,7 +245,7 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
   ];
 }
 
-/** Switches off one more head: the one whose removal now costs the word most. */
+/** Switches off one more head: the head whose removal now costs the word most. */
 async function switchNextOff(app: App) {
   const { reference } = app.result;
   const opening = await openingOf(app, reference);

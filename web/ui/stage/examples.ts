@@ -1,4 +1,4 @@
-// The example sentences. Two that differ in one word form a pair, and share one chip that swaps them.
+// The example sentences. Two examples that differ in one word form a pair, and share one chip that swaps them.
 import { button, element } from "../dom.ts";
 
 import type { Payload } from "../../engine/types.ts";
@@ -22,13 +22,13 @@ export function partnerOf({ examples, story }: Payload, sentence: string) {
   return [...examples, ...story.pair].find((one) => differingPlace(sentence, one) >= 0) ?? "";
 }
 
-/** Returns the word of a sentence that is different in the other sentence, without punctuation. */
+/** Returns the word of a sentence that differs from the other sentence, without punctuation. */
 export function differingWord(sentence: string, other: string) {
   const word = sentence.split(" ")[differingPlace(sentence, other)] ?? "";
   return word.replace(/^\p{P}+|\p{P}+$/gu, "");
 }
 
-/** Returns the examples as chips, of which Tab reaches only one. */
+/** Returns the examples as chips; Tab reaches only one of the chips. */
 export function exampleChips(examples: string[], open: string, show: (sentence: string) => unknown) {
   const groups = groupsOf(examples).slice(0, MOST);
   const stop = Math.max(
@@ -56,8 +56,8 @@ function groupsOf(examples: string[]) {
 }
 
 /**
- * Returns the label of a chip. For a single sentence, it is the sentence's end, which tells examples apart. For a pair,
- * the label is the two differing words, with the word of the open sentence in bold.
+ * Returns the label of a chip. The label of a single sentence is the end of the sentence, by which a reader can tell
+ * examples apart. The label of a pair is the two differing words, with the word of the open sentence in bold.
  */
 function labelOf([first, second]: string[], open: string): Child {
   if (!second) return shortened(first);

@@ -32,7 +32,7 @@ export interface Reading {
   numbers: Record<Kind, Float32Array>;
   /** How many units are above 0. */
   active: number;
-  /** The listed units, most active first, and the one that is open. */
+  /** The indices of the listed units, most active first, and the index of the open unit. */
   units: number[];
   unit: number;
   /** W₂; null if the page has no matrices. */
@@ -41,7 +41,7 @@ export interface Reading {
   matrices: { rows: Float32Array[]; columns: Float32Array[] } | null;
   /** The words that each listed unit promotes; null if unknown. */
   words: string[][] | null;
-  /** What each unit adds directly to logit(word) − logit(rival), and the sum; null if unknown. */
+  /** What each unit adds directly to logit(word) − logit(rival), and the sum over all units; null if unknown. */
   direct: { word: string; rival: string; parts: Float64Array; sum: number } | null;
   open: { kind: Kind; at: number; made: Explanation; isChosen: boolean };
   /** The arithmetic of the open unit's sum, before its activation. */
@@ -60,7 +60,7 @@ const WORDS = 5;
  */
 const asked = new WeakSet<App>();
 
-/** Makes the page fetch from Python what the units' words need. */
+/** Makes the page fetch from Python the weights that are needed to find the units' words. */
 export function askForWords(app: App) {
   asked.add(app);
   app.show({ zoom: app.state.zoom && { ...app.state.zoom } });
@@ -70,8 +70,8 @@ export function askForWords(app: App) {
 export const wordsWait = (app: App) => app.engine.live === "remote" && !asked.has(app);
 
 /**
- * Returns the data of the network that `state.zoom` names; null if it names none. `first`: the point whose number is
- * open until the reader chooses one.
+ * Returns the data of the network that `state.zoom` names; null if `state.zoom` does not name a network. `first`: the
+ * point whose number is open until the reader chooses a number.
  */
 export async function readFeedForward(
   app: App,
@@ -124,7 +124,9 @@ export async function readFeedForward(
 
 export const largestOf = (numbers: Float32Array) => largestAt(numbers.map(Math.abs), 1)[0] ?? 0;
 
-/** Returns the number that the reader has chosen if this box shows it; otherwise that of the open unit. */
+/**
+ * Returns the number that the reader has chosen if this box shows that number; otherwise the number of the open unit.
+ */
 function openCell(
   { state: { selected } }: App,
   names: Reading["names"],

@@ -7,7 +7,7 @@ import type { Stack } from "../../engine/types.ts";
 /** An interval: top and bottom, or left and right. */
 export type Span = [from: number, to: number];
 
-/** The kinds of boxes, which the paper distinguishes by colour. */
+/** The kinds of boxes. The paper gives each kind its own colour. */
 export type Kind = "emb" | "att" | "add" | "ffn" | "lin" | "sof";
 
 /** A box of a stack. `id` is the sub-layer, with ".add" or ".norm" for the boxes around it. */
@@ -18,8 +18,8 @@ export interface Box {
 }
 
 /**
- * The columns of a side's words: their middles, their widths, whether a word is shown or only a thread, and its
- * vertical offset. Words that are too wide for one line alternate between two lines.
+ * The columns of a side's words: their middles, their widths, whether a column shows its word or only a thread, and
+ * the vertical offset of each word. Words that are too wide for one line alternate between two lines.
  */
 export interface Columns {
   at: number[];
@@ -70,7 +70,7 @@ export interface Plan {
   open: Record<Stack, number>;
   /** The lit box, which gets the height that remains. */
   lit: string;
-  /** Whether a second translation is shown under the written words. */
+  /** Whether the words of a second translation are shown under the written words. */
   second: boolean;
   /** The maximum number of lines between which words alternate. */
   lines: 1 | 2;
@@ -78,7 +78,7 @@ export interface Plan {
   names: Record<Stack, number>;
   /** Whether only the encoder is visible, as wide as the figure, because the decoder has not begun. */
   alone: boolean;
-  /** For each column, its labels, one above the other, and whether it must show its word. */
+  /** For each column, its labels, one above the other, and whether the column must show its word. */
   columns: Record<
     Stack,
     { labels: string[][]; keep(column: number): boolean; lit: number; leftwards: boolean }
@@ -87,7 +87,7 @@ export interface Plan {
   measure(text: string, isLit?: boolean): number;
 }
 
-/** The heights of a box: usual, and least. */
+/** The usual height and the least height of a box. */
 interface Row {
   id: string;
   kind: Kind;
@@ -166,7 +166,7 @@ function fitted(rows: Row[], room: number) {
   return rows.map(({ usual, least }) => Math.round(usual - share * (usual - least)));
 }
 
-/** Stacks boxes upwards from `bottom`. Returns the boxes, and the top of the last one. */
+/** Stacks boxes upwards from `bottom`. Returns the boxes, and the top edge of the highest box. */
 function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   let y = bottom;
   const boxes = rows.map(({ id, kind }, at): Box => {
@@ -177,7 +177,10 @@ function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   return { boxes, top: y + gap };
 }
 
-/** Returns the middles of words packed as tightly as possible, and the right end. `raised`: the words of the second line. */
+/**
+ * Returns the middles of words that are packed as tightly as possible, and the right end of the last word. `raised`:
+ * the words of the second line.
+ */
 function closest(sizes: number[][], least: number, raised: boolean[]) {
   const at: number[] = [];
   let end = 0;
@@ -210,7 +213,7 @@ function packed(sizes: number[][], least: number, lines: number, room: number) {
   return made;
 }
 
-/** Returns the columns of words in this room. If not all words fit, those for which `keep` is true are shown. */
+/** Returns the columns of words in this room. If not all words fit, the words for which `keep` is true are shown. */
 export function columnsOf(
   labels: string[][],
   [from, to]: Span,
@@ -442,8 +445,8 @@ function rankOf({ encoder }: Geometry, source: number, count: number) {
 }
 
 /**
- * Returns the height at which a ribbon of the memory crosses the box of cross-attention: the first word's on top or, in
- * a right-to-left script, the last word's, so that ribbons do not cross.
+ * Returns the height at which a ribbon of the memory crosses the box of cross-attention. The ribbon of the first word
+ * is on top or, in a right-to-left script, the ribbon of the last word, so that ribbons do not cross.
  */
 export function ribbonHeight(geometry: Geometry, source: number, count: number) {
   const { decoder } = geometry;

@@ -23,8 +23,8 @@ export interface Guesses {
 const WORDS = 5;
 
 /**
- * Returns the guesses after each box of a stack that adds something, first to last. If Python computes the model, only
- * the last box of each layer is read. Null for a recording, which has no output matrix.
+ * Returns the guesses after each box of a stack that adds something, first to last. If Python computes the model,
+ * only the last box of each layer is read. Returns null for a recording, which has no output matrix.
  */
 export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | null> {
   const { engine, config } = app;
@@ -49,8 +49,8 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
 }
 
 /**
- * Returns the sentence about what the model would write at the open box or, if that box was not read, at the last box
- * of its layer.
+ * Returns the sentence about what the model would write at the open box or, if there are no guesses for this box, at
+ * the last box of its layer.
  */
 export function guessSentence(
   app: App,
@@ -69,7 +69,7 @@ export function guessSentence(
   return { key: `zoom.guess.${stack}`, values: [...words, probabilityWords(probability), name], section: "" };
 }
 
-/** Returns the panel: a row for each box, the last one on top, and a column for each word. */
+/** Returns the panel: a row for each box, with the last box on top, and a column for each word. */
 export function guessesPanel(app: App, all: Guesses[], box: string, stack: Stack, row: number): Child[] {
   const { sourceTokens, targetTokens } = app.result.current;
   const tokens = stack === "encoder" ? sourceTokens : targetTokens;

@@ -1,5 +1,5 @@
 // Turning rows of attention by hand. While the reader holds the rows, the model is recomputed at each move; when the
-// reader releases them, they become one of the page's changes.
+// reader releases the rows, the turned rows become one of the page's changes.
 import { rowOf } from "../../engine/tensor.ts";
 import { splitWeights, withRows } from "../../engine/turning.ts";
 
@@ -17,8 +17,8 @@ export interface Written {
 }
 
 /**
- * Turns the same query's rows in one or more heads together. `width`: the number of words that they can attend to.
- * `at`: the index of the output word that is watched; by default, the rows' own query.
+ * Turns the same query's rows in one or more heads together. `width`: the number of words to which the rows can
+ * attend. `at`: the index of the output word that is watched; by default, the word that the rows' own query writes.
  */
 export class Hand {
   #app: App;
@@ -46,7 +46,7 @@ export class Hand {
     this.#at = at;
   }
 
-  /** The position that the released rows attend to, from the page's changes; null if they are not turned. */
+  /** The position to which the released rows attend, from the page's changes; null if the rows are not turned. */
   get position() {
     const [{ attention, head, query }] = this.#places;
     const row = this.#app.changes.overrides[attention]?.find((one) => one[0] === head && one[1] === query);
@@ -61,9 +61,9 @@ export class Hand {
   }
 
   /**
-   * Computes what the model writes with the rows at a position, and shows it: first the watched word, then the words
-   * after it. If moves arrive faster than they can be computed, only the last move is computed. Does nothing unless the
-   * page itself can compute.
+   * Computes what the model writes with the rows at a position, and shows the result: first the watched word, then
+   * the words after it. If moves arrive faster than the page can compute, only the last move is computed. Does
+   * nothing unless the page itself can compute.
    */
   async hold(position: number, show: (written: Written) => void) {
     const { engine } = this.#app;
@@ -92,7 +92,7 @@ export class Hand {
     }
   }
 
-  /** Releases the rows at a position; the page then translates with them. */
+  /** Releases the rows at a position; the page then translates with the turned rows. */
   async keep(position: number) {
     this.#rested = ++this.#moves;
     await this.#app.set({ overrides: withRows(this.#app.changes.overrides, this.rows(position)) });
@@ -113,7 +113,10 @@ export class Hand {
     };
   }
 
-  /** Returns the forward pass as it was before the rows were moved; the page's own, if its output is long enough. */
+  /**
+   * Returns the trace of the forward pass before the rows were moved: the page's own trace, if its output is long
+   * enough.
+   */
   async trace(): Promise<Trace> {
     const { current } = this.#app.result;
     const { sourceIds, targetIds } = this.#translated;

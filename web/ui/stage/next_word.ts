@@ -1,4 +1,5 @@
-// The next word: its logit among those of all words, its probability, and what the model would write at each box.
+// The next word: its logit among the logits of all words, its probability, and what the model would write at each
+// box.
 import { drawing } from "../figure.ts";
 import { boxOf, middle, rounded } from "./geometry.ts";
 import { path, rectangle, text } from "./pen.ts";

@@ -20,7 +20,7 @@ export interface Candidate {
   probability: number;
 }
 
-/** The word that the model would write if a point of the decoder were its last. */
+/** The word that the model would write if a point of the decoder were the decoder's last point. */
 export interface Guess extends Candidate {
   /** The box beside which the guess is drawn, such as "cross_attention.add", or "layer.0" for a closed layer. */
   at: string;
@@ -48,8 +48,8 @@ export interface StageNumbers {
   /** The steps of the forward pass; a planted mistake replaces some of them. */
   steps: Steps;
   /**
-   * The weights of the source words in the lit row of cross-attention; all 0 if a mistake makes it attend to the
-   * decoder's own words.
+   * The weights of the source words in the lit row of cross-attention; all 0 if a mistake makes cross-attention
+   * attend to the decoder's own words.
    */
   read: Float32Array;
   /** The index of the lit source word. */
@@ -153,8 +153,8 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
 }
 
 /**
- * Returns the logits of all words in a row, and the likeliest words plus the written one. A large model's logits stay
- * with Python; then only the words that the search considered at this position are known.
+ * Returns the logits of all words in a row, and the likeliest words plus the written word. A large model's logits
+ * stay with Python; then only the words that the search considered at this position are known.
  */
 export async function nextWords(
   app: App,
@@ -245,7 +245,7 @@ async function guesses(
   );
 }
 
-const LOWEST = 0.01; // a lower temperature gives the likeliest word all, too
+const LOWEST = 0.01; // at a lower temperature, too, the likeliest word gets all of the probability
 
 /**
  * Returns the numbers with the candidates' probabilities at the temperature that the reader tries in the chapter about

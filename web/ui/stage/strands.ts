@@ -46,7 +46,7 @@ function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
 }
 
-/** Draws the lit strands: those of the source words that are attended to, and that of the written word. */
+/** Draws the lit strands: the strands of the source words that are attended to, and the strand of the written word. */
 export function drawLitStrands(pen: Pen) {
   const { geometry, numbers } = pen;
   const { encoder, decoder } = geometry;
@@ -104,7 +104,7 @@ function between(
   return [...parts, [from, top]];
 }
 
-/** Returns the parts that begin below a height, and those that end above it. */
+/** Returns the parts that begin below a height, and the parts that end above it. */
 function split(parts: Span[], at: number): [Span[], Span[]] {
   return [parts.filter(([, to]) => to >= at), parts.filter(([from]) => from < at)];
 }
@@ -132,7 +132,7 @@ export function crossing(pen: Pen) {
   return pointOf(lookOf(pen, "cross"), pen.numbers.at.cross).y;
 }
 
-/** Draws the words that the stacks read and, on a wide stage, those that the decoder writes. */
+/** Draws the words that the stacks read and, on a wide stage, the words that the decoder writes. */
 export function drawWords(pen: Pen) {
   const { geometry, numbers } = pen;
   const { translated, row, source, second } = numbers;

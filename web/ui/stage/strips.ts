@@ -11,7 +11,7 @@ export interface Strip {
   numbers: ArrayLike<number>;
   /** The absolute value that fills a cell. */
   largest: number;
-  /** The same for negative numbers, if they have their own scale. */
+  /** The absolute value of a negative number that fills a cell, if negative numbers have their own scale. */
   low?: number;
   width: number;
   height: number;
@@ -49,8 +49,8 @@ export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, 
 }
 
 /**
- * Returns the SVG path of bars above and below zero. `low`: the absolute value of a negative number that fills the
- * space below.
+ * Returns the SVG path of bars above and below zero. `low`: the absolute value of a negative number whose bar fills
+ * the space below zero.
  */
 export function barPath(
   numbers: ArrayLike<number>,
@@ -79,8 +79,8 @@ export function largestSize(...lists: ArrayLike<number>[]) {
 }
 
 /**
- * Returns a strip as a slider over its numbers: arrow keys and the pointer move along it; Enter, the space bar or a
- * click opens a number.
+ * Returns a strip as a slider over its numbers: arrow keys and the pointer move along the strip; Enter, the space bar
+ * or a click opens a number.
  */
 export function createStrip(strip: Strip, tell: Tell) {
   const { numbers, largest, width, height, chosen = null } = strip;

@@ -33,7 +33,7 @@ interface Held {
   look: Look;
   row: number;
   at: number;
-  /** Returns whether the mask lets the row attend to a word. */
+  /** Whether the mask lets the row attend to a word. */
   reads(key: number): boolean;
   kept: StageNumbers;
 }
@@ -52,7 +52,10 @@ export class Turner {
     return this.#held !== null;
   }
 
-  /** Starts turning the lit row of an attention. Returns whether it can be turned; in a recording it cannot. */
+  /**
+   * Starts turning the lit row of an attention. Returns whether the row can be turned; in a recording, no row can be
+   * turned.
+   */
   hold(family: FamilyId) {
     const pen = this.#stage.pen();
     if (!pen || this.#app.engine.live === false) return false;
@@ -88,7 +91,7 @@ export class Turner {
     return true;
   }
 
-  /** Releases the row, which stays turned if `keep`, and otherwise returns to its old position. */
+  /** Releases the row. If `keep` is true, the row stays turned; otherwise the row returns to its old position. */
   release(keep: boolean) {
     const [held, pen] = [this.#held, this.#stage.pen()];
     if (!held || !pen) return;
@@ -125,7 +128,8 @@ export class Turner {
   }
 
   /**
-   * Shows what the model writes with a turned row: the next word at once, the words after it when they are computed.
+   * Shows what the model writes with a turned row: the next word at once, and the words after it when the page has
+   * computed them.
    */
   #show(held: Held, pen: Pen, { logProbs, ids }: Written) {
     if (this.#held !== held || this.#stage.pen() !== pen) return;

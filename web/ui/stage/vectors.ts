@@ -11,7 +11,7 @@ import type { Box, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { Cells } from "./tiles.ts";
 
-/** Draws the vectors in their boxes: grey tiles, and coloured ones for the lit words. */
+/** Draws the vectors in their boxes: grey tiles, and coloured tiles for the lit words. */
 export function drawTiles(pen: Pen) {
   const { geometry, numbers, colours } = pen;
   return [geometry.encoder, geometry.decoder].flatMap((place) =>
@@ -97,7 +97,8 @@ function ground(
 }
 
 /**
- * Returns a bar beside a tile that divides the sum: the solid part is new, the rest came along the residual connection.
+ * Returns a bar beside a tile that divides the sum: the solid part is what the sub-layer added, and the rest came
+ * along the residual connection.
  */
 function shareBar(
   { stack, columns }: StackPlace,

@@ -8,8 +8,8 @@ import type { Geometry } from "./geometry.ts";
 const AROUND = 3; // px that stay clear around a lit box
 
 /**
- * Returns a veil over the figure with a window for each of these boxes; null if the list is empty, which means that all
- * are lit.
+ * Returns a veil over the figure with a window for each of these boxes; null if the list is empty, which means that
+ * all boxes are lit.
  */
 export function veilOf(geometry: Geometry, lit: string[]) {
   if (lit.length === 0) return null;

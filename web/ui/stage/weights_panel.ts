@@ -32,21 +32,24 @@ import type { Tell } from "./strips.ts";
 export interface Matrix<Kind> {
   /** The point whose numbers are computed with this matrix. */
   kind: Kind;
-  /** The subscript of its symbol W. */
+  /** The subscript of the matrix's symbol W. */
   sub: string;
-  /** The weights: a row for each number of the point or, if it `isTurned`, a column. */
+  /** The weights: a row for each number of the point or, if `isTurned` is true, a column for each number. */
   weights: Tensor;
   isTurned: boolean;
 }
 
-/** The matrices of a box, and a number that is computed with one of them. */
+/** The matrices of a box, and a number that is computed with one of the matrices. */
 export interface Weights<Kind> {
   box: string;
   matrices: Matrix<Kind>[];
   kind: Kind;
-  /** The index of the row or column that yields the number; null if none does. */
+  /** The index of the row or column that yields the number; null if no row or column does. */
   at: number | null;
-  /** The names of the vector that is multiplied and of the result, and whether the vector is that of the open word. */
+  /**
+   * The names of the vector that is multiplied and of the result, and whether the multiplied vector belongs to the
+   * open word.
+   */
   names: { x: string; result: string };
   isAsked: boolean;
   result: { numbers: Float32Array; at: number };
@@ -59,7 +62,7 @@ const ROOMY = { top: 26, thick: 40, fan: 64, gap: 14, foot: 18 };
 const TIGHT = { top: 14, thick: 32, fan: 42, gap: 10, foot: 14 };
 const [ROOMY_FROM, NAME, BETWEEN, LARGEST_CELL] = [780, 26, 24, 12];
 
-/** Returns some rows of a matrix or, if it `isTurned`, some columns as rows. */
+/** Returns some rows of a matrix or, if `isTurned` is true, some columns as rows. */
 export function partOf({ shape, data }: Tensor, from: number, count: number, isTurned = false) {
   const [across, down] = isTurned ? [shape[1], 1] : [1, shape[1]];
   const width = shape[Number(!isTurned)];

@@ -1,4 +1,4 @@
-// Linear and Softmax opened in place: the competing words, why the written one won, and the beam.
+// Linear and Softmax opened in place: the competing words, why the written word won, and the beam.
 import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";

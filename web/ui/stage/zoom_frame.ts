@@ -9,7 +9,7 @@ import type { State } from "../state.ts";
 import type { Child } from "../types.ts";
 import type { Kind } from "./geometry.ts";
 
-/** The indices of the words that are lit on the stage if the reader has chosen none. */
+/** The indices of the words that are lit on the stage if the reader has chosen no word. */
 export interface Lit {
   row: number;
   source: number;
@@ -22,7 +22,7 @@ export interface Sentence {
   /** The section of the paper; "" if the paper lacks this part. */
   section: string;
 }
-/** A number, or a word with the side whose colour it gets. */
+/** A number, or a word with the side whose colour the word gets. */
 export type Value = string | number | { word: string; side: Side };
 
 /** An opened box: a worked calculation with its explanation. */
@@ -44,7 +44,7 @@ export interface Opened {
   panel(room: HTMLElement): Child[];
 }
 
-/** Reads the box that `state.zoom` names from the trace; null if it is not a box of this kind. */
+/** Reads from the trace the data of the box that `state.zoom` names; returns null if the box is of another kind. */
 export type ZoomView = (app: App, lit: Lit | null) => Promise<Opened | null>;
 
 const DRAWN: (keyof State)[] = [
@@ -64,12 +64,12 @@ const ARROWS: Record<string, [right: number, down: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
 };
-/** The terms of a receipt: maximum and minimum number listed, and height of a term in px. */
+/** The terms of a receipt: the maximum and the minimum number of listed terms, and the height of a term in px. */
 const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
 
 /**
- * Returns the element that shows the box of `state.zoom`; it is empty if none is opened. `lit` returns the words that
- * are lit on the stage if the reader has chosen none.
+ * Returns the element that shows the box of `state.zoom`; the element is empty if no box is opened. `lit` returns the
+ * words that are lit on the stage if the reader has chosen no word.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
   const about = element("div", { class: "gfz-about" });

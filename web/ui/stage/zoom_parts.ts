@@ -40,7 +40,8 @@ export function rowAt({ shape, data }: Tensor, lead: number[]) {
 }
 
 /**
- * Returns the open position of a stack: the one that the reader has chosen, or else the one that is lit on the stage.
+ * Returns the open position of a stack: the position that the reader has chosen, or else the position that is lit on
+ * the stage.
  */
 export function openRow({ state }: App, stack: Stack, lit: Lit | null, count: number) {
   const chosen = stack === "encoder" ? (state.sourceWord ?? lit?.source) : (state.row ?? lit?.row);
@@ -57,8 +58,8 @@ export function openWord(app: App, box: string, point: string, lit: Lit | null) 
 }
 
 /**
- * Returns two labels for a box of a layer, or for the norm of a stack: what enters it from below, and where its result
- * goes.
+ * Returns two labels for a box of a layer, or for the norm of a stack: the name of what enters the box from below,
+ * and the name of the box to which the result goes.
  */
 export function neighbours(app: App, box: string) {
   const { stack, layer, id } = placeOfBox(box);
@@ -114,9 +115,9 @@ export const noteAt = (text: string, place: Parameters<typeof put>[1]) =>
   put(element("p", { class: "gfz-note" }, text), place);
 
 /**
- * Returns a panel in its room and, if it fits without scrolling, the lines that enter and leave it. `frameFor` returns
- * the panel's layout for a room of this size. `draw` receives the layout, and a function that shows a text about the
- * number under the pointer.
+ * Returns a panel in its room and, if the panel fits without scrolling, the lines that enter and leave it. `frameFor`
+ * returns the panel's layout for a room of this size. `draw` receives the layout, and a function that shows a text
+ * about the number under the pointer.
  */
 export function panelIn<Frame extends Size>(
   app: App,
@@ -146,8 +147,8 @@ export function panelIn<Frame extends Size>(
 }
 
 /**
- * Returns the sums of a row at their position and, beneath the open one, how many products it has; null if that is
- * unknown.
+ * Returns the sums of a row at their position and, beneath the open sum, the number of its products; null if that
+ * number is unknown.
  */
 export function sumBox(
   app: App,
@@ -242,8 +243,8 @@ export function barOf(width: number) {
 }
 
 /**
- * Returns a line from each product to their sum at `to`. `from` returns the coordinates of a product's factor, and the
- * line's class.
+ * Returns a line from each product to the sum of the products at `to`. `from` returns the coordinates of a product's
+ * factor, and the line's class.
  */
 export function fanOf(
   products: number[],
@@ -278,7 +279,7 @@ export function turnTo(app: App, stack: Stack, to: number) {
   app.show({ [stack === "encoder" ? "sourceWord" : "row"]: to, selected: null, zoom });
 }
 
-/** Returns the open word between two buttons that go to the word before and after it. */
+/** Returns the open word between two buttons that go to the previous word and to the next word. */
 export function turner(
   app: App,
   stack: Stack,

@@ -10,7 +10,10 @@ import type { App } from "../app.ts";
 import type { Child, PanelName, SegmentName } from "../types.ts";
 
 const WORDS = /^(softmax|linear)$/;
-/** For each segment: the boxes that have it, and the box in which an address with this panel opens it. */
+/**
+ * For each segment: the boxes that have this segment, and the box in which the segment opens if an address names it
+ * as a panel.
+ */
 const SEGMENTS = {
   why: [WORDS, "decoder", "softmax"],
   beam: [WORDS, "decoder", "softmax"],
@@ -41,8 +44,8 @@ export function segmentOf({ state }: App, box: string): Segment | null {
 }
 
 /**
- * Returns the content of an opened box: the bar with the segments' names and `beside`, and below it the open segment.
- * That is a panel, or `own()`, which is the calculation by default.
+ * Returns the content of an opened box: the bar with the segments' names and `beside`, and below the bar the open
+ * segment. The open segment is a panel, or `own()`, which is the calculation by default.
  */
 export function withSegments(
   app: App,
