@@ -32,10 +32,10 @@ export class App implements Explained {
   engine: Engine;
   signal: AbortSignal;
   sentences: Sentences;
-  /** The largest difference from PyTorch's numbers; null if the page has none to compare with. */
+  /** The largest difference from PyTorch's numbers; null if the page has no PyTorch numbers. */
   parity: number | null = null;
   #store: Store<State>;
-  /** The last request that could be computed; restored when a later one fails. */
+  /** The last request that could be computed; restored when a later request fails. */
   #computable: Asked;
   #run = 0;
 
@@ -67,7 +67,7 @@ export class App implements Explained {
     return { sentence, changes, search };
   }
 
-  /** The last results; panels are only made after the first. */
+  /** The last results; panels are made only after the first result. */
   get result() {
     const { result } = this.state;
     if (!result) throw new Error("nothing is computed yet");
@@ -79,12 +79,12 @@ export class App implements Explained {
     return isChanged(this.state);
   }
 
-  /** The names of the panels. A recording has neither the panel of changes nor that of the training. */
+  /** The names of the panels. A recording has no panel of changes and no panel of the training. */
   get panels() {
     return this.engine.live === false ? RECORDED_PANELS : PANELS;
   }
 
-  /** Calls `listener` when one of these parts of the state is set. Returns a function that stops this. */
+  /** Calls `listener` when one of these parts of the state is set. Returns a function that removes the listener. */
   on(keys: readonly (keyof State)[], listener: Listener<State>) {
     return this.#store.on(keys, listener);
   }
@@ -151,13 +151,13 @@ export class App implements Explained {
     await this.#ask({ sentence, changes: { ...NO_CHANGES } });
   }
 
-  /** Changes the model or its input; changes that are not mentioned stay as they are. */
+  /** Changes the model or its input; changes that `changes` does not mention stay as they are. */
   async set(changes: SomeChanges) {
     checkChanges(changes, this.config);
     await this.#ask({ changes: { ...this.changes, ...changes } });
   }
 
-  /** Undoes all changes. */
+  /** Undoes all changes of the reader. */
   async reset() {
     await this.#ask({ changes: { ...NO_CHANGES } });
   }
@@ -173,7 +173,7 @@ export class App implements Explained {
     await this.#ask({ search: { ...this.state.search, ...search } });
   }
 
-  /** Computes the result of a request. A later request replaces one that is still being computed. */
+  /** Computes the result of a request. A later request replaces a request that is still being computed. */
   async #ask(asked: Partial<Asked>) {
     this.#store.set({ ...asked, busy: true });
     const [run, whole] = [++this.#run, this.#asked];

@@ -1,5 +1,5 @@
-// The beam tree: every candidate of the search, whether it was kept, and how the length penalty ranks the finished
-// ones.
+// The beam tree: every candidate of the search, whether the candidate was kept, and how the length penalty ranks the
+// finished candidates.
 import { numberText } from "../engine/number_text.ts";
 import { button, chooser, element, named, note, refill, tokenElement } from "./dom.ts";
 import { remark, slider } from "./figure.ts";

@@ -1,4 +1,4 @@
-// Draws the tree of a search: a box for each candidate, and a line from it to its parent.
+// Draws the tree of a search: a box for each candidate, and a line from the candidate to its parent.
 import { numberText } from "../engine/number_text.ts";
 import { element, note, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
@@ -65,7 +65,7 @@ export class BeamTree {
     return this.#places.has(id);
   }
 
-  /** Highlights a node and the path to it. */
+  /** Highlights a node and the path to this node. */
   trace(id: number) {
     this.#looked.setAttribute("d", this.#linesTo(pathTo(this.#nodes, id)));
     for (const one of this.#boxes()) {
@@ -152,7 +152,7 @@ export class BeamTree {
     return at ? this.#nodes[Number(at.getAttribute("data-node"))] : undefined;
   }
 
-  /** Returns the node that a key leads to: the parent, the best child, or a neighbour in the same step. */
+  /** Returns the node to which a key leads: the parent, the best child, or a neighbour in the same step. */
   #neighbour(node: TreeNode, key: string): TreeNode | undefined {
     const [up, down, back, on] = this.#sideways
       ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]
@@ -167,14 +167,14 @@ export class BeamTree {
   }
 }
 
-/** Returns the nodes from the first token to this one. */
+/** Returns the nodes from the first token to the node `id`. */
 export function pathTo(nodes: TreeNode[], id: number) {
   const path = [];
   for (let node = nodes[id]; node.parent !== null; node = nodes[node.parent]) path.unshift(node);
   return path;
 }
 
-/** Returns the nodes to draw: finished paths first, then kept nodes, then some pruned ones. */
+/** Returns the nodes to draw: finished paths first, then kept nodes, then some pruned nodes. */
 function drawnNodes(nodes: TreeNode[], ends: End[], pruned: number) {
   const next = counter();
   const among = ({ position }: TreeNode) => next(position) < pruned;
@@ -200,7 +200,7 @@ function counter(): (key: number) => number {
   };
 }
 
-/** Returns the position of each node, by id. Steps come in order, and the best node of a step first. */
+/** Returns the position of each node, by id. Steps are in order, and the best node of a step comes first. */
 function placed(drawn: TreeNode[], across: boolean, room: number): Map<number, Place> {
   const next = counter();
   const ranks = drawn.map(({ position }) => next(position));
@@ -229,7 +229,10 @@ function curve(from: Place, to: Place, sideways: boolean) {
   return `M${x} ${y}C${x} ${down} ${across} ${y} ${across} ${down}`;
 }
 
-/** Returns the numbers shown in a node: its own probability or its score, and the log probability up to it. */
+/**
+ * Returns the numbers shown in a node: the node's own probability or its score, and the log probability of the path
+ * up to the node.
+ */
 function numbersOf({ parent, tokenLogProb, logProb }: TreeNode, score?: number) {
   if (parent === null) return [];
   const sum = `Σ ${shortNumber(logProb)}`;

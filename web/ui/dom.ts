@@ -54,7 +54,7 @@ export function button(
   return made;
 }
 
-/** Returns a round button of the stage; `main`: whether it is the one that leads on. */
+/** Returns a round button of the stage; `main`: whether this is the main button, which is dark. */
 export function pill(label: Child, onclick: () => unknown, main = false) {
   return button(label, onclick, { className: main ? "gfs-pill gfs-dark" : "gfs-pill" });
 }
@@ -82,8 +82,8 @@ export function chooser<Value extends string>(
 }
 
 /**
- * Returns whether the page may act on a key: it was not typed into a field, is no browser shortcut, and was not handled
- * yet.
+ * Returns whether the page may act on a key: the key was not typed into a field, is not a browser shortcut, and was
+ * not handled yet.
  */
 export function isForPage({ target, ctrlKey, metaKey, altKey, defaultPrevented }: KeyboardEvent) {
   const one = target as HTMLElement;
@@ -91,7 +91,10 @@ export function isForPage({ target, ctrlKey, metaKey, altKey, defaultPrevented }
   return !(isTyped || ctrlKey || metaKey || altKey || defaultPrevented);
 }
 
-/** Lets the arrow keys move the focus among elements, by default the children. Only one of them is reached by Tab. */
+/**
+ * Lets the arrow keys move the focus among elements, by default the children of `holder`. Tab reaches only one of
+ * these elements.
+ */
 export function letArrowsMove(holder: HTMLElement, stops = () => [...holder.children] as HTMLElement[]) {
   holder.addEventListener("keydown", (event) => {
     const step = Number(/^Arrow(Right|Down)$/.test(event.key)) - Number(/^Arrow(Left|Up)$/.test(event.key));

@@ -39,7 +39,7 @@ function withBuffers(value: unknown, buffers: Bytes[]): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withBuffers(part, buffers)]));
 }
 
-/** Returns the connection to the server of a page; null for a self-contained page. */
+/** Returns the connection to the server of a page; null for a page without a server. */
 function serverHost(host: Payload["host"]): Host | null {
   if (!host?.url) return null;
   return {

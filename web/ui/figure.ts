@@ -1,4 +1,4 @@
-// Elements that the figures of the panels are made of: SVG elements, remarks, and sliders.
+// The elements of which the figures of the panels are made: SVG elements, remarks, and sliders.
 import { element, nodesOf } from "./dom.ts";
 import type { Child } from "./types.ts";
 

@@ -52,8 +52,8 @@ export function shortHeadName(app: App, { attention, head }: Place) {
 }
 
 /**
- * Returns the chosen heads after a cell of attention weights was opened: the cell's head becomes the chosen one of its
- * family.
+ * Returns the chosen heads after a cell of attention weights was opened: the cell's head becomes the chosen head of
+ * its family.
  */
 export function headsWith(heads: Record<FamilyId, HeadPlace>, name: string, head: number) {
   const layer = Number(name.match(/\.layers\.(\d+)\./)?.[1]);
@@ -87,8 +87,8 @@ async function measured(config: ModelConfig, family: Family, translated: Transla
 }
 
 /**
- * Returns, for each family, the head of the last layer with the highest mean peak. For cross-attention, only heads
- * known to align words compete, if there are any.
+ * Returns, for each family, the head of the last layer with the highest mean peak. If some heads of cross-attention
+ * are known to align words, only these heads are compared for cross-attention.
  */
 export async function sharpestHeads(
   config: ModelConfig,

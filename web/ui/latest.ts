@@ -1,12 +1,12 @@
-// Slow work: a late answer must not overwrite the answer to a later request, and long work shows its progress and can
-// be stopped.
+// Slow work. A late answer must not overwrite the answer to a later request, and long work must show its progress and
+// must be stoppable.
 import { element, refill } from "./dom.ts";
 
 import type { App } from "./app.ts";
 
 /**
- * Returns a function that prepares a drawing and then shows it, unless it was called again in the meantime or `signal`
- * was aborted.
+ * Returns a function that prepares a drawing and then shows it, unless the function was called again in the meantime
+ * or `signal` was aborted.
  */
 export function latestOnly<Given extends unknown[], Made>(
   signal: AbortSignal,
@@ -22,8 +22,8 @@ export function latestOnly<Given extends unknown[], Made>(
 }
 
 /**
- * Returns everything that a computation yields until it is complete or `signal` is aborted. The page can handle events
- * and draw between two steps.
+ * Returns everything that a computation yields until the computation is complete or `signal` is aborted. The page can
+ * handle events and draw between two steps.
  */
 export async function gathered<Made>(
   steps: AsyncIterable<Made>,
@@ -40,7 +40,7 @@ export async function gathered<Made>(
   return found;
 }
 
-/** Returns everything that a computation yields, and shows its progress as a bar. */
+/** Returns everything that a computation yields, and shows the progress of the computation as a bar. */
 export function collected<Made>(
   app: App,
   holder: HTMLElement,

@@ -1,6 +1,6 @@
-// The state of a view in the hash of the page's address, so that a link reproduces it: the differences from the initial
-// state, as key=value. The text and JSON of a hash are checked before use. Only the oldest view of a page uses the
-// hash.
+// The state of a view in the hash of the page's address, so that a link reproduces the state: the differences from
+// the initial state, as key=value. The text and JSON of a hash are checked before use. Only the oldest view of a page
+// uses the hash.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
@@ -23,7 +23,7 @@ interface Linked {
   changes: SomeChanges;
   search: Partial<Search>;
   ui: Partial<Looks>;
-  /** The tensor that an address of an earlier version shows. */
+  /** The tensor that an address in the format of an earlier version shows. */
   point?: { name: string; head?: number };
 }
 
@@ -95,20 +95,20 @@ function isLinkable(app: App) {
   return !inNotebook && /^(https?|file):$/.test(location.protocol);
 }
 
-/** Applies the selection with which a sentence opens; links leave out what equals it. */
+/** Applies the selection with which a sentence opens; links leave out the parts that equal this selection. */
 export function begin(app: App, looks: Partial<Looks>) {
   if (starts.has(app)) starts.set(app, { ...starts.get(app), ...looks });
   app.show(looks);
 }
 
-/** Returns whether a part of the selection is still the one with which the sentence opened. */
+/** Returns whether a part of the selection still has the value with which the sentence opened. */
 export function isAsOpened(app: App, key: keyof Looks) {
   return isAlike(app.state[key], starts.get(app)?.[key] ?? app.state[key]);
 }
 
 /**
- * Writes the hash. A state that lasts becomes an entry of the history, to which the browser's Back returns. In a frame
- * it does not, because the history belongs to the page around the frame.
+ * Writes the hash. A state that lasts becomes an entry of the history, to which the browser's Back returns. In a
+ * frame, no state becomes an entry, because the history belongs to the page around the frame.
  */
 function writeHash(hash: string, isNew: boolean) {
   if (hash === location.hash) return;
@@ -144,7 +144,7 @@ function stateHash(app: App) {
   return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${written(value)}`).join("&")}` : "";
 }
 
-/** Returns the values that differ from the initial state, by key; equal values are undefined. */
+/** Returns the values of the state by key; a value that equals the initial value is undefined. */
 function linkState(app: App) {
   const { source, prefix, ...changes } = app.changes;
   const { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
@@ -268,8 +268,8 @@ function parsedHash(app: App, hash: string) {
 }
 
 /**
- * Opens the view that shows the linked parts. Addresses of earlier versions name no view, and their panels were on a
- * page of their own.
+ * Opens the view that shows the linked parts. Addresses of earlier versions do not name a view; in these versions,
+ * the panels had a page of their own.
  */
 function open({ config }: App, { ui, point }: Linked) {
   const { panel } = ui;

@@ -1,4 +1,4 @@
-// The panels. Each is created once, and appears in the stage's sheet or in an opened box.
+// The panels. Each panel is created once, and appears in the stage's sheet or in an opened box.
 import { createBeamPanel } from "./beam_panel.ts";
 import { createChangesPanel } from "./changes/panel.ts";
 import { createPositionsPanel } from "./positions_panel.ts";
@@ -19,10 +19,10 @@ const PANELS: Record<Exclude<PanelName, "numbers">, (app: App) => HTMLElement> =
 };
 const made: WeakMap<App, Partial<Record<PanelName, HTMLElement>>> = new WeakMap();
 
-/** Returns whether a name is that of a panel. Segments of opened boxes have names of the same type. */
+/** Returns whether a name is the name of a panel. Segments of opened boxes have names of the same type. */
 export const isPanel = (name: string): name is keyof typeof PANELS => name in PANELS;
 
-/** Returns a panel of an app; it is created at the first call. */
+/** Returns a panel of an app; the panel is created at the first call. */
 export function panelOf(app: App, name: keyof typeof PANELS) {
   const known = made.get(app) ?? {};
   made.set(app, known);

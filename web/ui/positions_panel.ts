@@ -1,5 +1,5 @@
-// Positions: a picture of the sinusoids, and the reason for using them: a shift by k positions rotates each pair of
-// dimensions by the same angle, wherever it starts. Paper: §3.5.
+// Positions: a picture of the sinusoids, and the reason for using sinusoids: a shift by k positions rotates each pair
+// of dimensions by the same angle, from any position. Paper: §3.5.
 import { numberText } from "../engine/number_text.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
 import { brushOf, element, note, refill } from "./dom.ts";

@@ -54,7 +54,7 @@ export class Sentences {
     };
   }
 
-  /** Returns the unchanged sentence, padded as the changed one is. The last result is cached. */
+  /** Returns the unchanged sentence, padded like the changed sentence. The last result is cached. */
   async unchanged({ sentence, changes, search }: Asked) {
     // two forward passes can only be compared if their ids have the same shapes
     const { readIds } = stepsUnder(changes);
@@ -208,8 +208,8 @@ export async function logProbOf(trace: Trace, ids: number[]) {
 }
 
 /**
- * Returns a typed text in which punctuation after a space is joined to the word before it, where the vocabulary only
- * knows the joined form.
+ * Returns a typed text in which punctuation after a space is joined to the word before the space, where the
+ * vocabulary knows only the joined form.
  */
 export function joinMarks({ encode }: Tokenizer, text: string) {
   if (/\p{Surrogate}/u.test(text)) return text; // an unpaired surrogate, which the tokenizers reject

@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 export interface State extends Asked, Looks {
-  /** The latest results; null before the first. */
+  /** The latest results; null before the first result. */
   result: Result | null;
   /** Whether a result is being computed. */
   busy: boolean;

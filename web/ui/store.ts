@@ -1,5 +1,5 @@
-// The state of a view, kept in one place. Each drawing is a function of the state, and is redrawn when a part that it
-// reads is set.
+// The state of a view, kept in one place. Each drawing is a function of the state, and is redrawn when a part of the
+// state that the drawing reads is set.
 
 /** Receives the state, and the parts that were set. */
 export type Listener<State> = (state: Readonly<State>, changed: ReadonlySet<keyof State>) => void;
@@ -17,8 +17,8 @@ export class Store<State extends object> {
   }
 
   /**
-   * Sets parts of the state, and then calls the listeners to any of these parts: each once, in the order in which they
-   * were added, even if the new value equals the old one.
+   * Sets parts of the state, and then calls the listeners to any of these parts. Each listener is called once, in the
+   * order in which the listeners were added, even if the new value equals the old value.
    */
   set(parts: Partial<State>) {
     this.#state = { ...this.#state, ...parts };

@@ -1,5 +1,5 @@
-// Lets the reader take a picture away: as an SVG or PNG file with a caption and the page's state, as a link, or as HTML
-// that embeds the page in another one.
+// Lets the reader take a picture away: as an SVG or PNG file with a caption and the page's state, as a link, or as
+// HTML that embeds the page in another page.
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, closeMenu, element, menu, refill } from "./dom.ts";
@@ -56,7 +56,8 @@ export function saveMenu(app: App, name: string, svg: () => string) {
 }
 
 /**
- * Returns the items of a picture's menu. `say` reports what an item has done; without it, the item's own button does.
+ * Returns the items of a picture's menu. `say` reports what an item has done; without `say`, the item's own button
+ * reports this.
  */
 export function savingButtons(app: App, name: string, svg: () => string, say?: Say) {
   const file = name.replace(/[^\w.-]+/g, "-");
@@ -78,7 +79,7 @@ export function savingButtons(app: App, name: string, svg: () => string, say?: S
   ];
 }
 
-/** Returns a button that copies the address of what is shown, if it has one. */
+/** Returns a button that copies the address of the view's state, if the view has an address. */
 export function linkButton(app: App, say?: Say) {
   const copied = location.protocol === "file:" ? "changes.link.file" : "changes.link.copied";
   return linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? "", say, copied);
@@ -109,8 +110,8 @@ export function copyButton(
 }
 
 /**
- * Reports through `say`, or else on the button itself, that an action is done; the button returns to its title after a
- * while.
+ * Reports through `say`, or else on the button itself, that an action is done. After a while, the button shows its
+ * title again.
  */
 function sayOn(button: HTMLElement, title: string, text: string, say?: Say) {
   if (say) return say(text);

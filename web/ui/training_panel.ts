@@ -94,7 +94,9 @@ export function createTrainingPanel(app: App) {
   return element("div", { class: "gf-training" }, chart, below, controls, status, table);
 }
 
-/** Returns the steps that can be chosen, oldest first; the last one is null, the run's final model. */
+/**
+ * Returns the steps that can be chosen, oldest first; the last entry is null, which stands for the run's final model.
+ */
 export function checkpointSteps({ checkpoints = [], step }: Payload) {
   return [...checkpoints.map((one) => one.step).filter((one) => one !== step), null];
 }
@@ -119,7 +121,8 @@ function leftOut(app: App) {
 }
 
 /**
- * Records the output at the chosen checkpoint; forgets all outputs when the sentence or another change is different.
+ * Records the output at the chosen checkpoint; forgets all outputs if the sentence or one of the changes is no longer
+ * the same.
  */
 function keepVisit(panel: Panel) {
   const {
@@ -179,7 +182,10 @@ function curveParts(panel: Panel): Child[] {
   ];
 }
 
-/** Returns a note that says why the training loss stays above the validation loss: its targets are smoothed (§5.4). */
+/**
+ * Returns a note that says why the training loss stays above the validation loss: the targets of the training are
+ * smoothed (§5.4).
+ */
 function smoothingNote(app: App) {
   const { payload, config } = app;
   const [smoothing, size] = [payload.label_smoothing, config.target_vocab_size];
@@ -258,7 +264,9 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
   );
 }
 
-/** Returns the value of a curve at a step: that of the latest point up to it, or of the first point. */
+/**
+ * Returns the value of a curve at a step: the value of the latest point up to this step, or else of the first point.
+ */
 function valueAt(curve: Point[], step: number) {
   return (curve.findLast(([at]) => at <= step) ?? curve[0])?.[1];
 }

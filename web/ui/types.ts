@@ -75,15 +75,18 @@ export interface Looks {
   language: Language;
   theme: Theme;
   view: Face;
-  /** The index of the output word that is lit on the stage; null = the one lit when the page opens. */
+  /** The index of the output word that is lit on the stage; null = the word that is lit when the page opens. */
   row: number | null;
-  /** The index of the source word that is lit on the stage; null = the one that the lit head reads most. */
+  /**
+   * The index of the source word that is lit on the stage; null = the source word with the largest weight in the lit
+   * head.
+   */
   sourceWord: number | null;
   /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
   box: string;
   /**
-   * The opened box, the position whose row is open in it (null = the one with the largest weight), and whether the box
-   * of an attention explains its mask; null = no box.
+   * The opened box, the position whose row is open in the box (null = the position with the largest weight), and
+   * whether the box of an attention explains its mask; null = no box.
    */
   zoom: { box: string; key: number | null; mask?: true } | null;
   /** Whether the sheet over the stage is open; it shows `panel`. */
@@ -105,8 +108,8 @@ export interface Looks {
   pinned: readonly string[];
   /**
    * The second translation on the figure; null = none. `text`: its sentence, or "" for the same sentence. `step`: the
-   * training step of its weights; null = the run's final weights, undefined = the weights of the first translation. If
-   * it has neither a text nor a step, it is the sentence before the changes.
+   * training step of its weights; null = the run's final weights, undefined = the weights of the first translation.
+   * Without a text and a step, the second translation is the translation before the changes.
    */
   second: { text: string; step?: number | null } | null;
   panel: PanelName | SegmentName;
@@ -137,15 +140,15 @@ export interface Translated extends Sentence {
    * The parts of the text and of the forced beginning that are not in the vocabulary, so that the model reads <unk>.
    */
   unknown: string[];
-  /** The statistics of each family's heads, once computed. */
+  /** The statistics of each family's heads, as far as they have been computed. */
   statistics: Partial<Record<FamilyId, Promise<MeasuredHead[]>>>;
 }
 
-/** The results without and with the changes, and the first point at which they differ. */
+/** The results without and with the changes, and the first point at which the two results differ. */
 export interface Result {
   reference: Translated;
   current: Translated;
-  /** The first point that differs, or null if none does. */
+  /** The name of the first point that differs, or null if no point differs. */
   firstDifference: string | null;
   logProbOfReference: number;
 }
@@ -172,8 +175,8 @@ export interface At {
 }
 
 /**
- * An active change. `id` is the same for every sentence; `undo` returns the values that remove this change from the
- * given ones.
+ * An active change. `id` is the same for every sentence; `undo` returns the values of the given changes without this
+ * change.
  */
 export interface ActiveChange {
   section: SectionName | "training";
@@ -182,13 +185,13 @@ export interface ActiveChange {
   undo(changes: TextChanges): SomeChanges;
 }
 
-/** The patch that the reader is editing: the pairs of rows so far, and the pair to be added next. */
+/** The patch that the reader is editing: the pairs of rows so far, and the pair that the reader can add next. */
 export interface PatchDraft {
   sentence: string;
   point: string;
   /** The number of a head, or "" for all heads. */
   head: string;
-  /** Identifies the sides of the two tokens of a pair. */
+  /** A text that identifies the sides of the two tokens of a pair. */
   key: string;
   pairs: [here: number, there: number][];
   here: number;
@@ -220,7 +223,7 @@ export interface ChangesPanel {
 export interface View {
   ready: Promise<void>;
   app: App | null;
-  /** The view that was mounted before this one. */
+  /** The view that was mounted before this view. */
   earlier: View | undefined;
   closed: boolean;
   close(): void;
@@ -234,7 +237,7 @@ declare global {
   var glassformer: View | undefined;
 }
 
-/** A kernel's answer: the number of the question, and perhaps an error. */
+/** A kernel's answer: the number of the question, and an error if the question failed. */
 export interface Message {
   id: string;
   error?: string;

@@ -15,7 +15,7 @@ import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Mounted, SomeChanges, View } from "./types.ts";
 
-/** Returns the newest view that is still open, starting from this one. */
+/** Returns the newest view that is still open: this view, or an earlier view if this view is closed. */
 function stillOpen(view: View | undefined): View | undefined {
   return view?.closed ? stillOpen(view.earlier) : view;
 }
@@ -81,7 +81,8 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
 }
 
 /**
- * Builds the page. Returns a function that starts drawing, to be called once the address has been read into the state.
+ * Builds the page. Returns a function that starts drawing; call this function once the address has been read into the
+ * state.
  */
 function build(root: HTMLElement, app: App) {
   const print = matchMedia("print");

@@ -9,12 +9,12 @@ const SHOWN = 1000; // maximum number of tokens shown at once
 const known: WeakMap<Payload, string[]> = new WeakMap();
 
 /**
- * Returns the tokens of the source vocabulary as a reader would type them, in the vocabulary's order; for a recording,
- * only those that occur in it.
+ * Returns the tokens of the source vocabulary as a reader would type them, in the vocabulary's order; for a
+ * recording, only the tokens that occur in the recording.
  */
 export function knownTokens({ payload, engine }: App) {
   const all = known.get(payload);
-  if (all) return all; // cached, because each typed letter asks for it
+  if (all) return all; // cached, because each typed letter needs the list
   const space = engine.tokenizers.source.kind === "words" ? "" : "␣";
   const named = Object.entries(payload.source.tokens).filter(([id]) => Number(id) > UNKNOWN_ID);
   const made = [...new Set(named.map(([, token]) => token.replaceAll("▁", space)))].filter(Boolean);

@@ -61,8 +61,8 @@ export function createWhyPanel(app: App) {
 }
 
 /**
- * Fills the panel. What the trace contains is shown at once; the source words and the heads follow as they are
- * measured. A few sentences at the top summarise the findings.
+ * Fills the panel. The numbers that the trace contains are shown at once; the effects of source words and heads
+ * follow as they are measured. A few sentences at the top summarise the findings.
  */
 async function explain(app: App, holder: HTMLElement, word: number, signal: AbortSignal) {
   const { current } = app.result;
@@ -170,7 +170,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   tell(app.t(`why.reads${kind}`, read.token, percent(read.weight)));
 }
 
-/** Returns the item that changes the margin most, in either direction; undefined if none changes it. */
+/** Returns the item that changes the margin most, in either direction; undefined if no item changes the margin. */
 function largestEffect<Measured extends { effect: number }>(all: Measured[]): Measured | undefined {
   const size = ({ effect }: Measured) => Math.abs(effect);
   return all
@@ -180,7 +180,7 @@ function largestEffect<Measured extends { effect: number }>(all: Measured[]): Me
 
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 
-/** Returns a text that says which of two words would be the more probable one. `words`: the word and its rival. */
+/** Returns a text that says which of two words would be more probable. `words`: the word and its rival. */
 function then(app: App, words: string[], margin: number) {
   return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(app.t, margin));
 }
@@ -204,8 +204,8 @@ async function readBy(
 }
 
 /**
- * Returns a word that competes at the position. A rival is a button that forces the rival there and lets the model
- * continue.
+ * Returns a word that competes at the position. If the word is a rival, it is a button that forces the rival at this
+ * position and lets the model continue.
  */
 function candidate(app: App, { ids, place }: Place, id: number) {
   const [token] = app.engine.tokens("target", [id]);
@@ -255,8 +255,8 @@ function partRows(app: App, parts: DirectPart[] | null): PartRow[] {
 }
 
 /**
- * Compares two rows: heads come after the other parts. Measured effects decide first; rows that have none are ordered
- * by their direct contribution, largest first.
+ * Compares two rows. Heads come after the other parts. Measured effects decide first; rows without a measured effect
+ * are ordered by their direct contribution, largest first.
  */
 function inOrder(a: PartRow, b: PartRow) {
   const [isHead, isOtherHead] = [a, b].map(({ head }) => Number(head !== null));
@@ -265,7 +265,7 @@ function inOrder(a: PartRow, b: PartRow) {
   return isHead - isOtherHead || byEffect || byDirect || 0;
 }
 
-/** Yields the effects of heads, and writes each into its row as it arrives. */
+/** Yields the effects of heads, and writes each effect into its row as it arrives. */
 async function* shownEffects(effects: AsyncGenerator<HeadEffect>, rows: PartRow[], holder: HTMLElement) {
   for await (const one of effects) {
     const at = rows.findIndex(({ name, head }) => name === one.attention && head === one.head);

@@ -1,4 +1,4 @@
-// The reader's active changes, each with a function that undoes it.
+// The reader's active changes, each with a function that undoes the change.
 import { placeName } from "./attention.ts";
 import { withList, without } from "./lists.ts";
 import type { App } from "../app.ts";
@@ -72,7 +72,7 @@ export function activeChanges(app: App): ActiveChange[] {
   ];
 }
 
-/** Returns the text of a change; if none of its positions exist in the present sentence, the text says so. */
+/** Returns the text of a change; if the present sentence has none of the change's positions, the text says so. */
 function said(app: App, isHere: boolean, text: string) {
   return isHere ? text : app.t("changes.elsewhere", text);
 }

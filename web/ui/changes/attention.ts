@@ -1,4 +1,4 @@
-// Controls that choose an attention, and its head, row and key.
+// Controls that choose an attention, and a head, row and key of this attention.
 import { attentionNames } from "../../engine/model.ts";
 import { placeIn } from "../heads.ts";
 import { chooser, element } from "../dom.ts";
@@ -12,7 +12,7 @@ export function placeName(app: App, attention: string) {
   return app.t("changes.place", app.t(`family.${family.id}`), layer);
 }
 
-/** Returns drop-downs that choose an attention, and its head, row and key. */
+/** Returns drop-downs that choose an attention, and a head, row and key of this attention. */
 export function atChoosers(panel: ChangesPanel, ...parts: (keyof At)[]) {
   const { app, at } = panel;
   const { rows, columns } = app.labels(`${at.attention}.weights`);

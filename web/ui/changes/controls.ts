@@ -12,12 +12,12 @@ interface Looks {
   disabled?: boolean;
 }
 
-/** Applies changes; shows an error if they are impossible. */
+/** Applies changes; shows an error if the changes are impossible. */
 export function tryChange(app: App, changes: SomeChanges) {
   return app.attempt(() => app.set(changes));
 }
 
-/** Gives a control its key and its name for screen readers, and returns it. */
+/** Gives a control its key and its name for screen readers, and returns the control. */
 export function keyed<Control extends HTMLElement>(control: Control, key: string, label = "") {
   control.dataset.key = key;
   return label ? named(control, label) : control;
@@ -68,7 +68,10 @@ export function tokenPairs(tokens: string[]): [string, string][] {
   return tokens.map((token, at) => [String(at), `${at} · ${token}`]);
 }
 
-/** Returns the active changes as a list; each can be undone. `more` returns a further control for a change. */
+/**
+ * Returns the active changes as a list; each change has a button that undoes it. `more` returns a further control for
+ * a change.
+ */
 export function chips(
   app: App,
   active: ActiveChange[],

@@ -51,7 +51,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
   ];
 }
 
-/** Returns the weights that the reader edits, which are at first those of the chosen row. */
+/** Returns the weights that the reader edits; at first, they are the weights of the chosen row. */
 async function rowOf(panel: ChangesPanel) {
   const { attention, head, query } = panel.at;
   const {

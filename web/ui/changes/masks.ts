@@ -9,7 +9,7 @@ import type { MaskCell } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { At, ChangesPanel, Child } from "../types.ts";
 
-const LATER = 50; // how many target positions after the present output a hidden key stays hidden from
+const LATER = 50; // a hidden key also stays hidden from this number of target positions after the present output
 
 export function masksSection(panel: ChangesPanel): Child[] {
   const { app, at } = panel;

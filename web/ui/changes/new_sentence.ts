@@ -1,5 +1,5 @@
-// Replaces the sentence: pinned changes that the new sentence can have stay; a notice names them, with a button to turn
-// back.
+// Replaces the sentence. Pinned changes that the new sentence can have stay; a notice names these changes, with a
+// button that restores the old sentence.
 import { keptChanges, NO_CHANGES } from "../../engine/changes.ts";
 import { button } from "../dom.ts";
 import { activeChanges } from "./active.ts";
@@ -10,11 +10,14 @@ import type { ActiveChange, Child } from "../types.ts";
 
 const MOST_NAMED = 3; // maximum number of changes of each kind that the notice names
 
-/** Returns the active changes that can stay when the sentence is replaced; replaced and forced words cannot. */
+/**
+ * Returns the active changes that can stay when the sentence is replaced; replaced source words and forced output
+ * words cannot stay.
+ */
 const lasting = (app: App) => activeChanges(app).filter(({ section }) => section !== "words");
 const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
-/** Opens a new sentence with the pinned changes that it can have. Returns the notice about the changes. */
+/** Opens a new sentence with the pinned changes that this sentence can have. Returns the notice about the changes. */
 export async function openNew(app: App, typed: string): Promise<Child> {
   const sentence = joinMarks(app.engine.tokenizers.source, typed);
   const { sentence: old, changes } = app.state;
@@ -57,7 +60,7 @@ export function pinButton(app: App) {
   return button(app.t("changes.pin"), turn, { pressed: areAllPinned(app), title, disabled });
 }
 
-/** Returns the button that pins one change; null for replaced and forced words, which belong to their sentence. */
+/** Returns the button that pins one change; null for replaced and forced words, which belong to their own sentence. */
 export function pinOf(app: App, { section, id, text }: ActiveChange) {
   if (section === "words") return null;
   const { pinned } = app.state;
@@ -78,7 +81,7 @@ export function inForce(app: App) {
   return app.changed ? app.t("beam.scene.changes", named(activeChanges(app))) : "";
 }
 
-/** Returns the texts of the first few changes, and the number of the others. */
+/** Returns the texts of the first few changes, and the number of the remaining changes. */
 function named(list: ActiveChange[]) {
   const texts = list.slice(0, MOST_NAMED).map(({ text }) => text);
   return [...texts, ...(list.length > MOST_NAMED ? [`+ ${list.length - MOST_NAMED}`] : [])].join("; ");

@@ -1,5 +1,5 @@
 // "What if?": the panel of all changes. Each section shows and sets its own part of app.changes; the page shows the
-// effect on the output. Only the open section is filled.
+// effect of the changes on the output. Only the open section is filled.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { button, element, note, refill } from "../dom.ts";
@@ -102,8 +102,8 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
 }
 
 /**
- * Returns the change that swaps in the other sentence of the story's pair, with its name; [] if the present sentence is
- * not one of the pair.
+ * Returns the change that swaps in the other sentence of the story's pair, with its name; [] if the present sentence
+ * does not belong to the pair.
  */
 function swapOf(app: App): [string, SomeChanges][] {
   const { pair } = app.payload.story;
@@ -115,8 +115,8 @@ function swapOf(app: App): [string, SomeChanges][] {
 }
 
 /**
- * Runs an action that redraws. If that removes the focused control, the control with the same data-key gets the focus
- * and the typed text.
+ * Runs an action that redraws. If the redraw removes the focused control, the new control with the same data-key gets
+ * the focus and the typed text.
  */
 function keepingFocus(holder: HTMLElement, otherwise: HTMLElement, action: () => void) {
   const root = holder.getRootNode(); // in a notebook, the root may be a shadow root

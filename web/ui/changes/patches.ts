@@ -1,5 +1,5 @@
-// The section for patches: rows of a tensor that are replaced by rows of another sentence, and the effect of each row
-// of the stream.
+// The section for patches: rows of a tensor that are replaced by rows of another sentence, and the effect of patching
+// each row of the residual stream.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { contestOf } from "../../engine/contest.ts";
 import { patchSweep, sideOf } from "../../engine/lens.ts";
@@ -117,7 +117,7 @@ async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<C
   ];
 }
 
-/** Translates the other sentence, and returns its tokens along the rows of the point; null if that fails. */
+/** Translates the other sentence, and returns its tokens along the rows of the point; null if the translation fails. */
 async function patchTokens(app: App, patch: PatchDraft) {
   const { checkpoint } = app.changes,
     key = JSON.stringify([patch.sentence, checkpoint]);
@@ -136,7 +136,10 @@ async function patchTokens(app: App, patch: PatchDraft) {
 
 // The sweep
 
-/** Returns the buttons that measure every single patch of a stack's stream, and the results so far. */
+/**
+ * Returns the controls that measure the effect of each single patch of the encoder's or the decoder's stream, and the
+ * effects that have been measured so far.
+ */
 function sweepParts(app: App, patch: PatchDraft): Child[] {
   const { current: of } = app.result;
   if (patch.sweep?.of !== of || patch.sweep.sentence !== patch.sentence) {
@@ -226,7 +229,10 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
   );
 }
 
-/** Returns the pairs of positions with different words between the common beginning and the common end. */
+/**
+ * Returns the pairs of positions with different words, between the common beginning and the common end of both
+ * sentences.
+ */
 function differingPlaces(here: string[], there: string[]): [number, number][] {
   const least = Math.min(here.length, there.length);
   let start = 0,
@@ -238,8 +244,8 @@ function differingPlaces(here: string[], there: string[]): [number, number][] {
 }
 
 /**
- * Returns the example that is most similar to the sentence: of the same length, if possible, with the fewest different
- * words.
+ * Returns the example that is most similar to the present sentence: the example with the fewest different words, of
+ * the same length if possible.
  */
 function likestExample(app: App) {
   const words = app.state.sentence.split(" ");

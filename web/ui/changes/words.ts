@@ -30,7 +30,7 @@ export async function wordsSection(panel: ChangesPanel): Promise<Child[]> {
   ];
 }
 
-/** Returns a sentence as buttons; `panel[part]` is the index of the pressed button. */
+/** Returns the words of a sentence as buttons; `panel[part]` is the index of the pressed button. */
 function wordButtons(panel: ChangesPanel, part: "word" | "rival", side: Token["side"], tokens: string[]) {
   const { app } = panel;
   return tightRow(
@@ -101,8 +101,8 @@ function withWord(app: App, ids: number[], place: number, word: string) {
 }
 
 /**
- * Returns words that begin with the typed letters, first those of the examples, then those of the vocabulary. Returns
- * none if the vocabulary consists of word pieces.
+ * Returns words that begin with the typed letters: first words of the examples, then words of the vocabulary. Returns
+ * no words if the vocabulary consists of word pieces.
  */
 function suggestions(app: App, typed: string) {
   const { source } = app.engine.tokenizers;

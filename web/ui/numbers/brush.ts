@@ -9,7 +9,7 @@ export interface Words {
   isTurned?: boolean;
 }
 
-/** Lengths are in px, colours in CSS notation. */
+/** Draws shapes and text. Lengths are in px, colours in CSS notation. */
 export interface Brush {
   box(x: number, y: number, width: number, height: number, fill: string): void;
   frame(x: number, y: number, width: number, height: number, stroke: string, line?: number): void;
@@ -77,7 +77,10 @@ export function svgBrush() {
   return { brush, parts };
 }
 
-/** Returns an SVG file made of these parts. The first line of the caption is its title, `about` its description. */
+/**
+ * Returns an SVG file made of these parts. The first line of the caption is the file's title, `about` is its
+ * description.
+ */
 export function svgFile(
   { width, height }: { width: number; height: number },
   parts: string[],
@@ -101,7 +104,9 @@ function escaped(words: string) {
   return plain.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Returns a mix of two colours of the style sheet, as "#rrggbb"; `share` of the second, in [0, 1]. */
+/**
+ * Returns a mix of two colours of the style sheet, as "#rrggbb". `share`: the share of the second colour, in [0, 1].
+ */
 export function mixed(colours: Colours, from: string, to: string, share: number) {
   const [one, other] = [from, to].map((name) => partsOf(colours(name)));
   return `#${one.map((part, at) => byte(part + (other[at] - part) * share)).join("")}`;

@@ -10,7 +10,10 @@ import { rowAt } from "../stage/zoom_parts.ts";
 import type { Cell, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 
-/** Returns the cell with the largest number in a tensor's lit row; by default, of the lit head of cross-attention. */
+/**
+ * Returns the cell with the largest number in the lit row of a tensor; by default, the tensor is the weights of the
+ * lit head of cross-attention.
+ */
 export async function enteredCell(app: App, name?: string, head?: number): Promise<Cell> {
   const { cross } = app.state.heads;
   const point = name ?? `${attentionName(FAMILIES[1], cross.layer)}.weights`;
@@ -26,14 +29,14 @@ export function openTensor(app: App, name: string) {
   return app.attempt(async () => app.show({ view: "numbers", selected: await enteredCell(app, name) }));
 }
 
-/** Returns an index, with each entry clipped to the shape. */
+/** Returns an index in which each entry is clipped to the shape. */
 export function inside(index: number[], shape: number[]) {
   return index.map((at, axis) => Math.min(at, shape[axis] - 1));
 }
 
 /**
- * Converts a cell's index to the point `other`: the same word and head, as far as `other` has these axes. `tensor`
- * belongs to `other`.
+ * Returns the cell index in the point `other` with the same word and head as the given cell, as far as `other` has
+ * these axes. The tensor belongs to `other`.
  */
 export function indexIn(other: string, { shape }: Tensor, { name, index }: Cell) {
   const [t, c] = index.slice(-2);

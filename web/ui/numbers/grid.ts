@@ -1,5 +1,5 @@
-// A matrix of any size, drawn on one canvas. A grid element over it serves keyboard and screen reader; it contains only
-// the current cell.
+// A matrix of any size, drawn on one canvas. A grid element over the canvas serves keyboard and screen reader; the
+// grid element contains only the current cell.
 import { coloursAt } from "../colours.ts";
 import { brushOf, element } from "../dom.ts";
 import { FONT, LABEL, canvasBrush } from "./brush.ts";
@@ -34,8 +34,8 @@ export function measured(text: string) {
 }
 
 /**
- * Returns the grid. `told` receives a text about the cell under the pointer or the focus, `chosen` the cell that is
- * picked.
+ * Returns the grid. `told` receives a text about the cell under the pointer or the focus. `chosen` receives the cell
+ * that the reader picks.
  */
 export function createGrid(told: (words: string) => void, chosen: (row: number, column: number) => void) {
   const canvas = element("canvas", { "aria-hidden": "true" });
@@ -60,7 +60,7 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
     return isInside ? [place[0], place[1]] : null;
   }
 
-  /** Highlights one cell with its row and column; null means the chosen cell. */
+  /** Highlights one cell with its row and column; null means that the chosen cell is highlighted. */
   function light(lit: Place | null) {
     if (!drawn) return;
     const { picture, sheet, colours } = drawn;

@@ -1,4 +1,5 @@
-// The heads of a tensor as a row of small pictures, in the reader's order, for choosing one.
+// The heads of a tensor as a row of small pictures, in the order that the reader has chosen. The reader picks a head
+// there.
 import { HEAD_ORDERS } from "../../engine/statistics.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { brushOf, button, chooser, element, letArrowsMove, refill } from "../dom.ts";
@@ -14,7 +15,7 @@ const SIDE = 44; // px
 /** The measured effects of switching heads off, by result and head. */
 const effects: WeakMap<Result, Map<string, Promise<number>>> = new WeakMap();
 
-/** Returns the row, and a function that draws it for a cell's tensor. `choose` receives the picked head. */
+/** Returns the row, and a function that draws the row for a cell's tensor. `choose` receives the picked head. */
 export function createHeads(app: App, choose: (head: number) => void) {
   const title = element("span");
   const order = element("span");

@@ -6,7 +6,7 @@ import { groupName, lastOf, meaningOf } from "./worked.ts";
 
 import type { App } from "../app.ts";
 
-/** Returns the list, and a function that fills it; `open` receives the name of the picked tensor. */
+/** Returns the list, and a function that fills the list; `open` receives the name of the picked tensor. */
 export function createList(app: App, open: (name: string) => void) {
   const field = element("input", { type: "search", spellcheck: false, autocomplete: "off" });
   const rows = element("div", { class: "gfn-names" });

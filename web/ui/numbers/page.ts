@@ -26,7 +26,7 @@ import type { Walk } from "./worked.ts";
 interface Made {
   cell: Cell;
   tensor: Tensor;
-  /** The arithmetic, or a text that says why there is none. */
+  /** The arithmetic, or a text that says why there is no arithmetic. */
   made: Explanation | string;
 }
 
@@ -307,15 +307,15 @@ function saidOf(app: App, open: (name: string) => void): Child[] {
   ];
 }
 
-/** Returns a list of these words as text, cut after the first ones if there are many. */
+/** Returns these words as text; if there are many words, only the first few. */
 function listed(words: string[]) {
   const shown = [...new Set(words)].slice(0, 8).map((word) => word.slice(0, 40));
   return shown.join(" ") + (words.length > 8 ? " …" : "");
 }
 
 /**
- * Returns a sentence about the total probability of the words that a recording leaves out, and where it is largest; ""
- * if every word was recorded.
+ * Returns a sentence about the total probability of the words that a recording leaves out, and about the position
+ * where this probability is largest; "" if every word was recorded.
  */
 function recordedText(app: App) {
   const { trace, targetTokens } = app.result.current;

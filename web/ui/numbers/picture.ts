@@ -18,12 +18,12 @@ export interface Picture {
   ids: number[];
   /** Whether only some of the columns are included. */
   isWindow: boolean;
-  /** The colour of a share of 1; null if the numbers are not shares and may have any size and sign. */
+  /** The colour of a number 1 if the numbers are shares; null if the numbers may have any size and sign. */
   hue: "--src" | "--tgt" | null;
   chosen: readonly [row: number, column: number];
   /** Returns the number of a cell; NaN if it was not recorded. */
   value(row: number, column: number): number;
-  /** Returns how strongly a cell is coloured, from 0 to 1; negative for a negative number. */
+  /** Returns how strongly a cell is coloured, from 0 to 1; the strength is negative for a negative number. */
   strength(row: number, column: number): number;
   /** Returns the number as text for the cell; "" leaves the cell blank. */
   text(row: number, column: number): string;

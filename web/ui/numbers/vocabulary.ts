@@ -47,8 +47,8 @@ export function createVocabulary(app: App, changed: () => void) {
 }
 
 /**
- * Returns the ids of all words, sorted by each word's highest number at any position; words without a number are left
- * out.
+ * Returns the ids of all words, sorted by each word's highest number at any position; words without any number are
+ * left out.
  */
 function bestFirst({ shape, data }: Tensor) {
   const width = shape[shape.length - 1];

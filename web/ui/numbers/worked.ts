@@ -1,5 +1,5 @@
-// The chosen number as a worked calculation: the trail that led to it, its terms as links to their own arithmetic, and
-// its code.
+// The chosen number as a worked calculation: the trail of numbers that led to it, its terms as links to the
+// arithmetic of each term, and its code.
 import { snippet } from "../../engine/snippet.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { pointText } from "../../engine/model.ts";
@@ -19,7 +19,7 @@ export const lastOf = (name: string) => name.replace(/^.*\./, "");
 /** Returns a cell in the notation of code, such as encoder.output[0, 3]. */
 export const cellCode = ({ name, index }: Cell) => `${name}[${index.join(", ")}]`;
 
-/** The trail of numbers that led to the chosen one, and whether all terms are shown. */
+/** The trail of numbers that led to the chosen number, and whether all terms are shown. */
 export interface Walk {
   trail: Cell[];
   all: boolean;
@@ -107,7 +107,8 @@ export function groupName(app: App, part: string) {
 }
 
 /**
- * Returns a text that says what a number means: "qu' reads street: 0.999", or which word and dimension it belongs to.
+ * Returns a text that says what a number means, such as "qu' reads street: 0.999", or to which word and dimension the
+ * number belongs.
  */
 function told(app: App, { name, index, result }: Explanation): Child[] {
   const [t, c] = index.slice(-2);
@@ -142,7 +143,7 @@ function trailOf(app: App, { name, index }: Cell, { trail }: Walk, go: (cell: Ce
   );
 }
 
-/** Returns buttons that copy the calculation as Python, or show it selected if the browser refuses to copy. */
+/** Returns buttons that copy the calculation as Python, or show the code selected if the browser refuses to copy. */
 function copying(app: App, made: Parameters<typeof snippet>[0]) {
   const said = element("p", { class: "gfn-quiet", role: "status" });
   const area = element("textarea", { readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });

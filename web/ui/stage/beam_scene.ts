@@ -442,7 +442,7 @@ class BeamScene {
 
   /**
    * Returns the scene's word as a button. The button turns the beam to where the rival gains most; after that, it
-   * opens the next part.
+   * opens the figure.
    */
   #pill(text: string) {
     const { t } = this.#app;
@@ -711,7 +711,7 @@ class BeamScene {
 
   /**
    * Shows a button that demonstrates dragging until the reader has dragged the dot; then shows a button that opens
-   * the next part.
+   * the figure.
    */
   #drawButtons() {
     const [app, subject] = [this.#app, this.#subject];
