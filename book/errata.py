@@ -1251,10 +1251,12 @@ with gf.intervene(model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1
 print(*check.likely)
 
 # %% tags=["hide-input", "check"]
+from glassformer.built_in import trained_demo
+
 assert from_zero[0].tolist() == [0, 1, 0, 1]
 torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos(1)]))
 assert torch.equal(from_one[0], from_zero[1])
-translator = gf.Translator.load("demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))
 vocabularies = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 english, french = "The cat slept in the park.", "Le chat dormait dans le parc."
 read, written = (torch.tensor([[*one.encode(text)]]) for one, text in zip(vocabularies, (english, french), strict=True))
