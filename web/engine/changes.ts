@@ -29,7 +29,7 @@ function unexpected(what: string, value: unknown, wanted: string): never {
   throw new Error(`${what} is ${JSON.stringify(value) ?? String(value)}: expected ${wanted}`);
 }
 
-/** Throws when an object has a key that is not among the allowed ones. */
+/** Throws when an object has a key that is not among the allowed keys. */
 function checkKeys(
   what: string,
   value: unknown,

@@ -142,8 +142,8 @@ export function ablatedHeads(heads: Pick<HeadEffect, "attention" | "head">[]) {
 }
 
 /**
- * Switches off one head at a time, in addition to the heads in `off`, under the other `changes`. Yields the effect of
- * each head.
+ * Switches off one head at a time, in addition to the heads in `off`, under the other changes in `changes`. Yields
+ * the effect of each head.
  */
 export async function* headEffects(
   engine: Engine,

@@ -1,5 +1,5 @@
-// The engines: this page computes (LocalEngine), Python behind the page computes (RemoteEngine), or the page only shows
-// a recording (RecordedEngine). All three have the same asynchronous interface.
+// The engines: this page computes (LocalEngine), Python behind the page computes (RemoteEngine), or the page only
+// shows a recording (RecordedEngine). All three engines have the same asynchronous interface.
 
 import { NO_CHANGES, checkChanges, encoderKey, isOfEncoder, isUnchanged } from "./changes.ts";
 import { forward } from "./forward.ts";
@@ -81,7 +81,7 @@ class Engine {
     return this.tokenizers.target.decode(ids);
   }
 
-  /** Returns the options of a search, with defaults for the missing ones. */
+  /** Returns the options of a search, with defaults for the missing options. */
   searchOptions({ sourceIds, prefixIds = [], changes = {}, signal = null, ...said }: SearchRequest) {
     const beamSize = said.beamSize ?? this.decoding.beam_size;
     const lengthPenalty = said.lengthPenalty ?? this.decoding.length_penalty;

@@ -56,7 +56,7 @@ export class LayerCache {
     return this.known ? this.known.key.shape[1] : 0;
   }
 
-  /** Appends the newest positions' keys and values, and returns those of all positions. */
+  /** Appends the newest positions' keys and values, and returns the keys and values of all positions. */
   extend({ key, value }: KeyValue) {
     const { known } = this;
     this.known = known
@@ -262,7 +262,7 @@ function affine(run: Run, name: string, x: Tensor, from?: number, to?: number) {
   return run.products ? multiplied(run.products, `${name} ${from}`, x, multiply) : multiply(x);
 }
 
-/** Returns multiply(x). Rows of x that equal those of the last call with this key are not multiplied again. */
+/** Returns multiply(x). Rows of x that equal rows of the last call with this key are not multiplied again. */
 function multiplied(products: Products, key: string, x: Tensor, multiply: (rows: Tensor) => Tensor) {
   const last = products.get(key);
   const [length, width] = x.shape;

@@ -26,7 +26,7 @@ export function sideOf(stack: Stack) {
 
 /**
  * Returns the name of the matrix, with one row for each word, that turns a stack's stream into words. The encoder has
- * no such matrix, so the source's embedding is used.
+ * no such matrix; the embedding matrix of the source takes its place.
  */
 const tableOf = (stack: Stack) => (stack === "encoder" ? "source.tokens.weight" : "output.weight");
 
@@ -114,8 +114,8 @@ export async function* patchSweep(
 }
 
 /**
- * Returns the words that a unit of a feed-forward network promotes: those whose rows of the output matrix have the
- * largest products with the unit's column of W₂. `contract`: W₂, [D, F].
+ * Returns the words that a unit of a feed-forward network promotes: the words whose rows of the output matrix have
+ * the largest products with the unit's column of W₂. `contract`: W₂, [D, F].
  */
 export function unitWords(
   run: Run,

@@ -27,7 +27,7 @@ export class Run {
   steps: Steps;
   preNorm: boolean;
 
-  /** `donors`: for each patch of the changes, the points of the other sentence. */
+  /** `donors`: for each patch of the changes, the points of the sentence from which the patch takes its rows. */
   constructor(
     model: Model,
     changes: Changes = NO_CHANGES,

@@ -8,7 +8,7 @@ export interface Sampling {
   topP: number;
 }
 
-const TINY = 2 ** -126; // the smallest temperature that Python accepts; it means greedy search
+const TINY = 2 ** -126; // the smallest temperature that Python accepts; this temperature means greedy search
 
 /**
  * Returns the words that may be drawn, with the probability of each. Applies the temperature, keeps the `topK`

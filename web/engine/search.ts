@@ -56,8 +56,8 @@ export function scoreText(logProb: number, length: number, decoding: Decoding) {
 }
 
 /**
- * Returns {finished, tree}: the best finished paths, best first, and all candidates. Log probabilities include only the
- * tokens that this search writes, not those in `begun`.
+ * Returns {finished, tree}: the best finished paths, best first, and all candidates. Log probabilities include only
+ * the tokens that this search writes, not the tokens in `begun`.
  */
 export async function beamSearch(writer: Writer, search: Search, begun: Begun = { ids: [], cache: null }) {
   const { prefixIds, decoding } = search;

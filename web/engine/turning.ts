@@ -27,13 +27,14 @@ export class Turning {
   #decoding: Decoding;
   /** The products of the encoder and the decoder in the last computation. */
   #products: Products = new Map();
-  /** The caches of the first n rows, none of them turned, by n. */
+  /** By n: the cache of the first n rows, none of which is turned. */
   #before: Map<number, Promise<LayerCache[]>> = new Map();
   #last: { key: string; begun: Promise<Begun>; ending: AbortController } | null = null;
 
   /**
    * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: the changes in force; a turned row replaces an
-   * override of the same row. `donors`: for each patch of the changes, the points of the other sentence.
+   * override of the same row. `donors`: for each patch of the changes, the points of the sentence from which the
+   * patch takes its rows.
    */
   constructor(
     model: Model,
@@ -76,7 +77,7 @@ export class Turning {
     return [this.#unturned.model.config.bos_id, ...this.#ids.slice(0, rows)];
   }
 
-  /** Returns the beginning that `row` and `after` share, computed once for the same turned rows. */
+  /** Returns the part of the computation that `row` and `after` share; it is computed once for the same turned rows. */
   #begun(turned: TurnedRow[], at: number) {
     const key = JSON.stringify([turned, at]);
     if (this.#last?.key !== key) {

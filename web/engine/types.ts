@@ -201,10 +201,10 @@ export interface PatchedRows {
   heads?: number[];
 }
 
-/** A patch in the engine's format: the other sentence as ids. */
+/** A patch in the engine's format: the sentence from which the rows come, as ids. */
 export interface Patch extends PatchedRows, Sentence {}
 
-/** A patch in the reader's format: the other sentence as text. */
+/** A patch in the reader's format: the sentence from which the rows come, as text. */
 export interface TextPatch extends PatchedRows {
   sentence: string;
 }
@@ -394,7 +394,9 @@ export interface RecordedTexts {
   with_eos?: boolean;
 }
 
-/** An imported tokenizer: one sentencepiece model cuts texts, and another one (or the same) joins pieces. */
+/**
+ * An imported tokenizer: one sentencepiece model cuts texts into pieces, and the same or a second model joins pieces.
+ */
 export interface MarianData extends TokenizerData {
   cutter: CutterData;
   joiner: JoinerData;
@@ -416,7 +418,7 @@ export interface CutterData {
   escaped: boolean;
 }
 
-/** How pieces are joined. The type of each token is that of its piece in the joining model. */
+/** How pieces are joined. Each token has the type of its piece in the joining model. */
 export interface JoinerData {
   types: number[];
   prefix?: boolean;
@@ -523,7 +525,7 @@ export interface Opening {
 /** The data of a page, written by glassformer/watch/explorer/payload.py. */
 export interface Payload {
   format_version: number;
-  /** Whether the page only shows PyTorch's numbers of one sentence and cannot compute others. */
+  /** Whether the page only shows PyTorch's numbers of one sentence, and cannot compute other numbers. */
   recorded: boolean;
   name: string;
   config: ModelSettings;

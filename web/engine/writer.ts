@@ -13,7 +13,7 @@ import type { Changes, KeyValue, Points } from "./types.ts";
 export class Writer {
   model: Model;
   changes: Changes;
-  /** For each patch of the changes, the points of the other sentence. */
+  /** For each patch of the changes, the points of the sentence from which the patch takes its rows. */
   donors: Points[];
   sourceIds: number[];
   signal: AbortSignal | null;

@@ -56,7 +56,7 @@ export class Sentences {
 
   /** Returns the unchanged sentence, padded like the changed sentence. The last result is cached. */
   async unchanged({ sentence, changes, search }: Asked) {
-    // two forward passes can only be compared if their ids have the same shapes
+    // two forward passes can be compared only if their ids have the same shapes
     const { readIds } = stepsUnder(changes);
     const key = JSON.stringify([sentence, search, readIds === STEPS.readIds]);
     if (this.#reference?.key === key) return this.#reference;

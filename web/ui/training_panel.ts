@@ -121,8 +121,8 @@ function leftOut(app: App) {
 }
 
 /**
- * Records the output at the chosen checkpoint; forgets all outputs if the sentence or one of the changes is no longer
- * the same.
+ * Records the output at the chosen checkpoint; forgets all outputs if the sentence, or any change except the
+ * checkpoint, has changed.
  */
 function keepVisit(panel: Panel) {
   const {

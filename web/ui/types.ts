@@ -18,7 +18,7 @@ import type { HEAD_ORDERS } from "../engine/statistics.ts";
 /** A child of an element; false, null and undefined are skipped. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
-/** Properties and attributes of an element, by name; those that begin with "on" are listeners. */
+/** Properties and attributes of an element, by name; properties whose names begin with "on" are listeners. */
 export type Properties = Record<
   string,
   string | number | boolean | null | undefined | ((event: Event) => unknown)

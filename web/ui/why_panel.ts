@@ -204,7 +204,7 @@ async function readBy(
 }
 
 /**
- * Returns a word that competes at the position. If the word is a rival, it is a button that forces the rival at this
+ * Returns a word that competes at the position. The element of a rival is a button that forces the rival at this
  * position and lets the model continue.
  */
 function candidate(app: App, { ids, place }: Place, id: number) {

@@ -84,7 +84,7 @@ async function wordEditor(panel: ChangesPanel, tokens: string[], place: number) 
   );
 }
 
-/** Returns the source with one word replaced or deleted; the rest of the text stays as it was typed. */
+/** Returns the source text with one word replaced or deleted; the other words stay as the reader typed them. */
 function withWord(app: App, ids: number[], place: number, word: string) {
   const { source } = app.engine.tokenizers,
     text = app.changes.source ?? app.state.sentence;

@@ -121,7 +121,7 @@ function describe(app: App, { layer, head, entropy, peak, special, effect }: Mea
     : `${said}${app.t("word.comma")}${app.t("map.effect", numberText(effect, 2, true))}`;
 }
 
-/** Paints the matrix of one head; shades compare its numbers with those of all heads. */
+/** Paints the matrix of one head; the shades are comparable across all heads. */
 function paint(
   brush: CanvasRenderingContext2D,
   { shape: [, rows, columns], data }: Tensor,

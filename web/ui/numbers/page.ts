@@ -280,8 +280,8 @@ function saidOf(app: App, open: (name: string) => void): Child[] {
   const isNew = current.text !== reference.text;
   const [before, after] = [reference.hypothesis.logProb, logProbOfReference].map((one) => numberText(one, 2));
   const ids = [reference, current].map(({ hypothesis }) => String(hypothesis.ids));
-  // The log probability of the output is computed twice: while it is written word by word, and when it is read as a
-  // whole. The two differ under mistakes that let words see later words.
+  // The log probability of the output is computed twice: while the model writes the output word by word, and when the
+  // model reads the output as a whole. The two results differ under mistakes that let words see later words.
   const readsAhead = ids[0] === ids[1] && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3;
   return [
     element("bdi", { class: "gfs-source" }, app.changes.source ?? app.state.sentence),

@@ -1,4 +1,5 @@
-// Add & norm opened in place: rows of numbers one above the other, in which each column is a sum and its norm.
+// Add & norm opened in place: rows of numbers one above the other. Each column shows one dimension: a sum, and the
+// sum's norm.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";

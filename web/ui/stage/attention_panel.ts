@@ -297,7 +297,10 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box: reading.box, key }, selected: null });
   }
 
-  /** Returns the open key below the query, and above both vectors their products, number by number. */
+  /**
+   * Returns the open key, drawn below the query, and the products of key and query number by number, drawn above the
+   * query.
+   */
   function drawProducts(key: SVGSVGElement): Child[] {
     const { keys, row } = frame;
     const [asked, offered] = [numbersOf("query"), numbersOf("key")];

@@ -662,7 +662,7 @@ class BeamScene {
     this.#drawButtons();
   }
 
-  /** Returns the word at the dot; between two words, both words with the share of each. */
+  /** Returns the word at the dot. If the dot is between two words, returns both words, with each word's share. */
   #looked({ sourceTokens }: Translated): Child {
     const at = this.#told;
     const [low, high] = [Math.floor(at), Math.ceil(at)];
@@ -814,7 +814,7 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 const sourceWord = (text: string) => element("strong", { class: "gfs-source" }, element("bdi", {}, text));
 const targetWord = (text: string) => element("strong", { class: "gfs-target" }, element("bdi", {}, text));
 
-/** Returns the space before a token; there is none between pieces of one word. */
+/** Returns the space before a token; "" for the first token and for a piece that continues a word. */
 function gap(tokens: string[], place: number) {
   const arePieces = tokens.some((token) => token.startsWith("▁"));
   return place && !(arePieces && !/^[▁<]/.test(tokens[place])) ? " " : "";

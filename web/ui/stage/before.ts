@@ -16,8 +16,8 @@ export interface RowPlace {
 }
 
 /**
- * A row that the reader has turned: the word that it attended to most before (null if unknown), and the word that it
- * attends to now.
+ * A row that the reader has turned: the word to which the row attended most before (null if unknown), and the word to
+ * which the row attends now.
  */
 export interface TurnedLook extends RowPlace {
   from: string | null;
@@ -27,7 +27,7 @@ export interface TurnedLook extends RowPlace {
 export interface Before {
   /** The lit rows before the changes; missing where the changes altered the words up to that row. */
   rows: Partial<Record<FamilyId, Float32Array>>;
-  /** The word that stood at the lit position before the changes; null if the word is the same as now. */
+  /** The word that stood at the lit position before the changes; null if the changes left this word as it was. */
   word: string | null;
   turned: TurnedLook[];
 }

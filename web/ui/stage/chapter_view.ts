@@ -115,7 +115,7 @@ export function createStrip(app: App) {
     whole.title = app.t("lecture.title");
     refill(whole, lecture ? app.t("lecture.leave") : [screen, element("span", {}, app.t("beam.larger"))]);
     whole.ariaPressed = String(lecture);
-    whole.tabIndex = -1; // the arrow keys reach it, Tab does not
+    whole.tabIndex = -1; // the arrow keys reach this button, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);
     steps.ariaLabel = app.t("chapter.strip");
     refill(close, cross, app.t("chapter.leave"));

@@ -36,7 +36,9 @@ export interface Act {
   /** The boxes that the veil leaves clear; [] = all boxes. */
   lit: string[];
   risen: Risen;
-  /** Returns what the act lights; if absent, the reader's choice stays. */
+  /**
+   * Returns what the act lights. Without this function, the word, heads and box that the reader has chosen stay lit.
+   */
   looks?(app: App): Promise<Partial<Looks> | null>;
   /** Returns the changes that apply while the act is shown; null = the reader's own changes. */
   changes?(app: App): Promise<SomeChanges | null>;

@@ -36,7 +36,7 @@ export function exampleChips(examples: string[], open: string, show: (sentence: 
     groups.findIndex((group) => group.includes(open)),
   );
   return groups.map((group, at) => {
-    const title = group.find((one) => one !== open) ?? open; // a click on an open pair swaps it
+    const title = group.find((one) => one !== open) ?? open; // a click on an open pair swaps its two sentences
     const pressed = group.includes(open);
     const chip = button(labelOf(group, open), () => show(title), { className: "gfs-chip", title, pressed });
     chip.tabIndex = at === stop ? 0 : -1;

@@ -355,7 +355,8 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   }
 
   /**
-   * Returns a unit's row of W₁. The open unit's row is drawn below x, with the products of x and the row above both.
+   * Returns a unit's row of W₁. For the open unit, the row is drawn below x, and the products of both are drawn above
+   * x.
    */
   function drawReads(
     unit: number,

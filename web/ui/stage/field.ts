@@ -137,8 +137,8 @@ function completions(app: App, typed: string) {
 }
 
 /**
- * Returns a text in parts, and which of them the model would read as <unk>. The word at the cursor does not count as
- * unknown while the vocabulary has a word that begins with it.
+ * Returns a text in parts, and whether the model would read each part as <unk>. The word at the cursor does not count
+ * as unknown while the vocabulary has a word that begins with the typed letters.
  */
 function partsOf(app: App, text: string, typed: string) {
   const { source } = app.engine.tokenizers;
@@ -152,7 +152,7 @@ function partsOf(app: App, text: string, typed: string) {
   let [shown, at] = [0, 0];
   for (const [place, piece] of pieces.entries()) {
     const from = text.indexOf(piece, at);
-    if (from < 0) continue; // not found in the text, because the tokenizer has normalised it
+    if (from < 0) continue; // the tokenizer has normalised the piece, so the text does not contain it
     at = from + piece.length;
     if (ids[place] !== UNKNOWN_ID || (isBegun && piece === typed)) continue;
     parts.push({ text: text.slice(shown, from), isUnknown: false }, { text: piece, isUnknown: true });

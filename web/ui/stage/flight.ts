@@ -22,7 +22,7 @@ interface Timing {
 
 const FAINT = 0.06; // smaller weights send no dot
 
-/** Draws and animates what happens in an act, after emptying `layer`. */
+/** Draws and animates the computation of an act, after emptying `layer`. */
 export function fly(layer: SVGElement, pen: Pen, { box, row }: Act, isFirst: boolean) {
   layer.replaceChildren();
   if (wantsStillness()) return;

@@ -98,7 +98,7 @@ interface Row {
 export const NARROW = 1280;
 const LEAST_ROOM = 200; // the room may be smaller for a moment while the page is laid out
 const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
-const [THREAD, LEAST] = [12, 16]; // least width of a column: without its word, and with it
+const [THREAD, LEAST] = [12, 16]; // least width of a column: with only a thread, and with its word
 const GAP = 8;
 const LINE = 26; // distance between two lines of words
 const HEAD = 22; // the line of a card that shows the layer's number
@@ -158,7 +158,10 @@ function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1):
   });
 }
 
-/** Returns heights that add up to at most `room`, if possible; rows shrink in proportion to what they can spare. */
+/**
+ * Returns heights that add up to at most `room`, if possible. Each row shrinks in proportion to the difference
+ * between its usual and its least height.
+ */
 function fitted(rows: Row[], room: number) {
   const spare = rows.reduce((sum, { usual, least }) => sum + usual - least, 0);
   const over = rows.reduce((sum, { usual }) => sum + usual, 0) - room;
@@ -195,7 +198,7 @@ function closest(sizes: number[][], least: number, raised: boolean[]) {
   return { at, end };
 }
 
-/** Packs words into a room: as few as possible, the widest ones first, are moved to the second line. */
+/** Packs words into a room. As few words as possible are moved to the second line, the widest words first. */
 function packed(sizes: number[][], least: number, lines: number, room: number) {
   let raised = sizes.map(() => false);
   const pack = () => ({ ...closest(sizes, least, raised), raised });
@@ -295,7 +298,7 @@ function wide(plan: Plan): Geometry {
     const isLit = plan.lit.endsWith(`coder.${id}`);
     return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
   });
-  // closed layers below the encoder's open one and above the decoder's
+  // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder, isTight),

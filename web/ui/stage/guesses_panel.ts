@@ -1,4 +1,5 @@
-// The logit lens as a panel: what the model would write if it stopped at a box, for each box of a stack and each word.
+// The logit lens as a panel: for each box of a stack and each word, what the model would write if the model stopped
+// at this box.
 import { logitLens, readOutRun, sideOf } from "../../engine/lens.ts";
 import { layerNames, SUBLAYERS } from "../../engine/model.ts";
 import { rowOf, tensor } from "../../engine/tensor.ts";

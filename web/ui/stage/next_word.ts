@@ -49,7 +49,7 @@ export function drawSoftmax(pen: Pen) {
   const last = Math.max(
     count - 1,
     all.findIndex(({ id }) => id === written),
-  ); // the written word is always drawn, likely or not, because the sentence names it
+  ); // the written word is always drawn, even if it is unlikely, because the sentence names this word
   const shown = [...all.slice(0, count - 1), ...all.slice(last, last + 1)].map((one) => ({
     ...one,
     name: tokenName(one.token, pen.t),
@@ -145,7 +145,7 @@ export function drawGuesses(pen: Pen) {
 /** Draws the button that explains why the lit word was written, under the name of the softmax box. */
 export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
-  if (pen.written !== null && pen.written <= numbers.row) return []; // the word is not there yet
+  if (pen.written !== null && pen.written <= numbers.row) return []; // the word has not been written yet
   const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
   const scale = pen.wordSize > 16 ? 1.2 : 1; // in lecture mode
   const fits = (pen.measure(why, 12, 620) + 14) * scale < decoder.x[1] - decoder.names;

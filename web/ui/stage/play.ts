@@ -98,7 +98,7 @@ export class Player {
     this.go(1);
   }
 
-  /** Moves by this many acts, and pauses there. */
+  /** Moves by this number of acts, and pauses there. */
   step(by: number) {
     this.stop();
     this.#prepare();

@@ -58,8 +58,8 @@ export interface Second {
   /** The second translation's lit rows, arranged by the columns of the first translation. */
   lit: Partial<Record<FamilyId, Float32Array>>;
   /**
-   * For each point with weights: the second translation's weights minus the first's, at the words that both
-   * translations have.
+   * For each point with weights: the weights of the second translation minus the weights of the first, at the words
+   * that both translations have.
    */
   changes: Map<string, Tensor>;
 }
@@ -266,7 +266,7 @@ function outlines(pen: Pen, { changes }: Second, id: FamilyId) {
       const values = [here, here + more].map(probabilityWords);
       const way = arcPath(place, key, row, family.sublayer);
       const centre = { cx: place.columns.at[row], cy: ribbonHeight(geometry, key, numbers.read.length) };
-      const isHeld = row === query && key === Math.round(at[id]); // the draggable handle is there
+      const isHeld = row === query && key === Math.round(at[id]); // the draggable handle covers this weight
       made.push(
         drawing(
           "g",

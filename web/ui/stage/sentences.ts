@@ -22,7 +22,7 @@ import type { Needs } from "./opening.ts";
  */
 export interface Said {
   kicker: string;
-  /** Pieces of text; those with a side are words of the source or the target. */
+  /** Pieces of text; a piece with a side is a word of the source or the target. */
   sentence: { text: string; side?: Side }[];
   more: string;
   paper: string;

@@ -1036,7 +1036,7 @@ class StageView {
     });
   }
 
-  /** Highlights the strand and arcs of the column under the pointer, and dims the others. */
+  /** Highlights the strand and arcs of the column under the pointer, and dims the other columns. */
   #lightColumn(place: { stack: Stack; column: number } | null) {
     for (const one of this.#svg.querySelectorAll<SVGElement>(".gfs-hovered"))
       one.classList.remove("gfs-hovered");

@@ -97,8 +97,8 @@ function ground(
 }
 
 /**
- * Returns a bar beside a tile that divides the sum: the solid part is what the sub-layer added, and the rest came
- * along the residual connection.
+ * Returns a bar beside a tile that shows the shares of the sum: the solid part is what the sub-layer added, and the
+ * rest came along the residual connection.
  */
 function shareBar(
   { stack, columns }: StackPlace,

@@ -28,7 +28,7 @@ import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
 
-/** A weight matrix of a box, or one head's part of it. */
+/** A weight matrix of a box, or the part of such a matrix that belongs to one head. */
 export interface Matrix<Kind> {
   /** The point whose numbers are computed with this matrix. */
   kind: Kind;

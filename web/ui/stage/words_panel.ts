@@ -173,7 +173,9 @@ function draw(
     return put(box, { x: COLUMNS.bars, y: result.y, height: result.height });
   }
 
-  /** Returns the sliders for sampling. The sliders show what could be drawn, but do not translate. */
+  /**
+   * Returns the sliders for sampling. The sliders show which words could be drawn, but do not change the translation.
+   */
   function drawSliders() {
     const { result } = frame;
     const { trace } = app.result.current;

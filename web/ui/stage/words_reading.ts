@@ -211,7 +211,10 @@ async function openPart(app: App, row: number) {
   return { at: selected.index[1], made: await arithmetic(app, selected.name, selected.index) };
 }
 
-/** Returns the position, other than `row`, at which the two likeliest words are closest; null if there is none. */
+/**
+ * Returns the position, other than `row`, at which the two likeliest words have the closest probabilities; null if
+ * there is no such position.
+ */
 async function closestStep(app: App, row: number) {
   const others = [...app.result.current.outputTokens.keys()].filter((at) => at !== row);
   const steps = others.map(async (at) => ({ row: at, words: (await nextWords(app, at, 2)).candidates }));

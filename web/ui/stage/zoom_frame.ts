@@ -1,4 +1,5 @@
-// The frame of an opened box: the column with its explanation, and the room for its panel. Each view fills both.
+// The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
+// column and the room with its own content.
 import { button, element, refill } from "../dom.ts";
 import { latestOnly } from "../latest.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -197,7 +198,7 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
  */
 function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
   const words = element("span", {}, fillIn(app, made.sentence));
-  // setting the same text would announce it again
+  // screen readers would announce the same text again if it were set again
   if (sentence.textContent !== words.textContent) refill(sentence, words);
   refill(
     about,
