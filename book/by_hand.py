@@ -15,11 +15,11 @@
 #
 # ## The question
 #
-# Can you do everything that a Transformer does with a pencil? Yes, if the Transformer is small enough. This page
-# computes a complete encoder–decoder, from two English words to the probabilities of the French ones. The [second
-# half](by_hand_backward.py) goes backwards, from the loss to the gradient of every weight and one step of training.
-# Every table is printed, and for each kind of step one cell is worked out in full. The model has 428 weights. The
-# paper's base model has about 63 million ([counted here](output.py#line-by-line); the paper's table says 65) and
+# Can you compute everything that a Transformer computes, using only a pencil? Yes, if the Transformer is small enough.
+# This page computes a complete encoder–decoder, from two English words to the probabilities of the French ones. The
+# [second half](by_hand_backward.py) goes backwards, from the loss to the gradient of every weight and one step of
+# training. Every table is printed, and for each kind of step one cell is worked out in full. The model has 428 weights.
+# The paper's base model has about 63 million ([counted here](output.py#line-by-line); the paper's table says 65) and
 # takes the same steps.
 #
 # Print this page if you like. The only other thing you need is a calculator with `exp` and `√`.
@@ -251,7 +251,7 @@ assert count == sum(weight.numel() for weight in model.parameters()) == 428
 # %% [markdown]
 # ### Embedding and positions
 #
-# Each word takes its row of $E$, times $\sqrt{4} = 2$. The pattern of its position (0, then 1) is added. `point`
+# Each word takes its row of $E$, times $\sqrt{4} = 2$. Then the pattern of its position (0 or 1) is added. `point`
 # keeps every result under the library's name for it.
 
 # %%
@@ -302,8 +302,8 @@ q, k, v = split(Q), split(K), split(values)
 q.shape
 
 # %% [markdown]
-# **Scores.** The query of one word times the key of another, divided by $\sqrt{d_k} = \sqrt{2}$. Each row is a query,
-# each column a key.
+# **Scores.** A score is the query of one word times the key of another, divided by $\sqrt{d_k} = \sqrt{2}$. Each row is
+# a query, each column a key.
 
 # %%
 scores = np.stack([q[head] @ k[head].T / math.sqrt(2) for head in (0, 1)])
@@ -313,8 +313,8 @@ show({"scores, head 0": scores[0], "scores, head 1": scores[1]}, S, S)
 pencil("scores[head 0, black, cat]", f"({products(q[0, 0], k[0, 1])})/√2", scores[0, 0, 1])
 
 # %% [markdown]
-# **Weights.** The softmax of each row: all weights are positive, and each row sums to 1. Nothing is masked here, as
-# the source has no padding.
+# **Weights.** The softmax turns each row of scores into weights: all weights are positive, and each row sums to 1.
+# Nothing is masked here, as the source has no padding.
 
 # %%
 powers = np.exp(scores)
@@ -399,8 +399,8 @@ assert np.allclose(point[f"{ENCODER}.weights"], weights, atol=1e-12)
 # %% [markdown]
 # ### The encoder's feed-forward network
 #
-# Each word passes alone through the same two layers: 4 → 6, negative numbers to 0, 6 → 4. Then come the sum and the
-# norm again. The result is the **memory**.
+# Each word passes alone through the same two layers: the first turns 4 numbers into 6, negative numbers become 0, and
+# the second turns the 6 numbers into 4 again. Then come the sum and the norm again. The result is the **memory**.
 
 
 # %%
@@ -436,7 +436,7 @@ pencil(
 #
 # The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`,
 # because that word is the answer it must give. Its score is −∞ before the softmax, so its weight is exactly 0. (The
-# score tables show the scores before the mask is applied, as the library's point of that name does.)
+# score tables show the scores before the mask is applied, as the library's point `scores` does.)
 
 # %%
 point["target.embedding"] = E[target_input] * 2
@@ -628,9 +628,9 @@ pictures.player(
 # %% [markdown]
 # ## The same from the library
 #
-# Now `gf.Transformer` with exactly these weights. PyTorch's `Linear` stores a matrix transposed (outputs × inputs),
-# and the library stores $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other. `state` puts our tables into that
-# form. Then `gf.record` listens to **every** named point of the model, and each must equal ours.
+# Now we give exactly these weights to `gf.Transformer`. PyTorch's `Linear` stores a matrix transposed (outputs ×
+# inputs), and the library stores $W_Q$, $W_K$ and $W_V$ in one matrix, one below the other. `state` puts our tables
+# into that form. Then `gf.record` listens to **every** named point of the model, and each must equal ours.
 
 
 # %% tags=["hide-input"]
@@ -839,7 +839,8 @@ print(f"{len(same)} tables stay; of these only the row of dog changes:", *one_ro
 #
 # <details><summary>Hint</summary>
 #
-# Without positions, which two rows of the memory does the decoder get, and in which order? Does a weighted sum mind?
+# Without positions, which two rows of the memory does the decoder get, and in which order? Does a weighted sum depend
+# on the order of its terms?
 #
 # </details>
 
@@ -876,7 +877,7 @@ print("the same: the row of <bos> never saw chat. So all rows can be trained at 
 #
 # <details><summary>Hint</summary>
 #
-# The list is under *Classic mistakes*. First guess for each one how much of the numbers it changes.
+# The list is under *Classic mistakes*. Before you try a mistake, guess how large a share of the numbers it changes.
 #
 # </details>
 #

@@ -53,7 +53,8 @@
 # ### The same model, forwards
 #
 # The tools, the words and the weights are the same as in the first half, cell for cell. The numbers of the forward
-# pass come from the library this time: the first half has shown that it computes every one of them as the pencil does.
+# pass come from the library this time: the first half has shown that the library computes every one of them as the
+# pencil does.
 
 # %%
 import math
@@ -437,8 +438,8 @@ assert (slope[f"{MASKED}.scores"][:, 0] == 0).all()
 # %% [markdown]
 # ### The embedding, from three sides
 #
-# A word's row of $E$ was looked up (times 2) and used as output. Because the paper shares one matrix (§3.4), these
-# gradients add up. `dog` was in neither sentence, so its only share comes from the output.
+# A word's row of $E$ was looked up (and multiplied by 2), and it was also used in the output. Because the paper shares
+# one matrix (§3.4), these gradients add up. `dog` was in neither sentence, so its only share comes from the output.
 
 # %%
 as_source, as_target = np.zeros_like(E), np.zeros_like(E)
@@ -536,7 +537,7 @@ assert worst < 1e-8  # the error of the method itself is about δ²
 #
 # **Gradient descent**: each weight moves against its gradient, $w \leftarrow w - \eta \bar{w}$, with a small learning
 # rate $\eta$ (here 0.05). If the loss were a straight line, it would fall by $\eta$ times the sum of all squared
-# gradients. The loss is not a straight line, so it falls only roughly as much.
+# gradients. The loss is not a straight line, so it falls only roughly by this amount.
 
 
 # %%
@@ -642,7 +643,7 @@ pictures.curves(
 # - Only the network's share at a residual sum, without the direct one.
 # - Layer norm backwards as a division by $\sigma$ alone, as if mean and variance were constants.
 # - The softmax backwards without the average of the row.
-# - The shared matrix $E$ with its share of the output alone.
+# - The shared matrix $E$ with only the share that comes from the output.
 # - The loss as a sum over the rows instead of their mean: every gradient is twice as large.
 
 # %%
@@ -706,7 +707,7 @@ assert verdict("by_hand_backward.1", answer, probabilities, smoothed) == "right"
 #
 # <details><summary>Hint</summary>
 #
-# $E$ is used three times: as both inputs and as the output. Which of them touches words that do not occur?
+# $E$ is used three times: as both inputs and as the output. Which of these uses involves words that do not occur?
 #
 # </details>
 

@@ -15,9 +15,10 @@
 #
 # ## The question
 #
-# A vocabulary of whole words never ends: there is always a name or a form that it lacks. A vocabulary of letters is never
-# at a loss, but sentences become long, and a letter means little. The paper takes something between the two: about 37 000
-# *pieces of words* (§5.1). **Who decides where to cut a word, and how is a word cut that nobody has seen?**
+# A vocabulary of whole words never ends: there is always a name or a form that it lacks. A vocabulary of letters can
+# write every word, but sentences become long, and a letter means little. The paper takes something between the two:
+# about 37 000 *pieces of words* (§5.1). **Who decides where to cut a word, and how is a word cut that nobody has
+# seen?**
 #
 # ## The intuition
 #
@@ -130,8 +131,8 @@ assert cuts == {
 # kept its ending in letters, and *widest* shares the ending *est* with *newest*. Nobody has told the method that *est* is
 # an ending.
 #
-# The same as a film: the six most frequent pairs before each merge. The first bar is merged. Then pairs with one of its
-# two tokens become rarer, and pairs with the new token appear.
+# Here is the same as a film, with the six most frequent pairs before each merge. The first bar is merged. Then pairs
+# with one of its two tokens become rarer, and pairs with the new token appear.
 
 # %% tags=["hide-input"]
 pictures.player(
@@ -167,8 +168,9 @@ for stage in cut("▁lowest", merges):
 assert cut("▁lowest", merges)[-1] == ["▁low", "est"]
 
 # %% [markdown]
-# Two pieces, and each has been seen in other words. A model that has learned what *▁low* and *est* do to a sentence can
-# read *lowest* at first sight. A word that shares nothing with the text stays in letters:
+# The word *lowest* becomes two pieces, and each piece has been seen in other words. A model that has learned what
+# *▁low* and *est* do to a sentence can read *lowest* at first sight. A word that shares nothing with the text stays in
+# letters:
 
 # %%
 for word in ("▁newer", "▁slowest", "▁row"):

@@ -744,8 +744,8 @@ assert max(by_way.values()) - min(by_way.values()) > 3
 # %% [markdown]
 # ### Translate, and know how sure it is
 #
-# `n_best` gives the runners-up, and each output has its `log_prob`. Its probability, $e^{\mathrm{log\_prob}}$, shows
-# how the model divides its opinion.
+# `n_best` gives the runners-up, and each output has its `log_prob`. The probabilities, $e^{\mathrm{log\_prob}}$, show
+# how sure the model is of each output.
 
 # %%
 [translation] = translator.translate(["The black cat slept on the couch."], n_best=3)
@@ -760,8 +760,8 @@ assert abs(again.log_prob - translation.log_prob) < 1e-3
 assert abs(sum(translation.token_log_probs) - translation.log_prob) < 1e-4
 
 # %% [markdown]
-# Is it of any use as confidence? Sort the test sentences by `log_prob` per token, and compare the sure half with the
-# unsure half.
+# Is `log_prob` of any use as a measure of confidence? Sort the test sentences by `log_prob` per token, and compare the
+# sure half with the unsure half.
 
 # %%
 sure = [one.log_prob / len(one.tokens) for one in translations]
@@ -779,8 +779,8 @@ print({name: f"{share:.0%} exact" for name, share in right_in.items()})
 assert right_in["the sure half"] > right_in["the unsure half"]
 
 # %% [markdown]
-# So `log_prob` helps to choose which outputs a person should look at. It promises nothing: a model is often sure and
-# wrong, above all on texts unlike its corpus.
+# So `log_prob` helps to choose which outputs a person should look at. A high `log_prob` promises nothing: a model is
+# often sure and wrong, above all on texts unlike its corpus.
 
 # %% [markdown]
 # ### Put it to work
@@ -814,7 +814,7 @@ assert right_in["the sure half"] > right_in["the unsure half"]
 # | Multi30k, German → English (real image captions) | 2 349 568 parameters, 4 + 4 layers, joint unigram vocabulary of 8 000 | an hour on one thread, bfloat16, 3 949 updates (33 epochs) | test_2016 BLEU 42.68 with beam 5; chrF2 62.1; test_2017 BLEU 38.88 |
 #
 # The signature of the second row is `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`. The demo's figures
-# are not a blind test, because its length of training was settled after looking at scores on these splits. On
+# are not a blind test, because the length of its training was settled after looking at scores on these splits. On
 # Multi30k, a model with three times as many parameters reached 41.78 in about the same time, after fewer epochs: on
 # 29 000 sentences the small model is better. A different program, Hugging Face Marian, was measured at 42.1 after 20
 # minutes on two threads. A figure without its conditions says little.

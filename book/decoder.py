@@ -511,8 +511,8 @@ torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])
 # %% [markdown]
 # The library does this for all layers: [model.start](../src/glassformer/model/transformer.py#Transformer.start)
 # encodes the source, [model.advance](../src/glassformer/model/transformer.py#Transformer.advance) feeds one token to
-# each row. A cache is a value: `advance` takes one and returns the next. Watch the shapes, and compare each step's
-# logits with the logits that were computed all at once:
+# each row. A cache is a value: `advance` takes a cache and returns the next one. Watch the shapes, and compare each
+# step's logits with the logits that were computed all at once:
 
 # %%
 cache, stepped = model.start(source[:1]), []

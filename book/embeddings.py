@@ -243,8 +243,8 @@ assert x.shape == (9, 128)  # (S, d_model)
 # %% [markdown]
 # ### With the sizes of the paper
 #
-# Here is a batch of the copy task: 30 sequences of 10 symbols, the first of which is always 1. The table is drawn as
-# described above, with a standard deviation of $512^{-1/2}$.
+# Here is a batch of the copy task: 30 sequences of 10 symbols, the first of which is always 1. The table's numbers are
+# random, as described above, with a standard deviation of $512^{-1/2}$.
 
 # %%
 batch = torch.randint(1, 11, (30, 10))

@@ -169,7 +169,7 @@ assert tokens == 270
 #
 # The embedding matrix has one row for each of the 11 ids. A lookup takes out rows, and each row is multiplied by
 # $\sqrt{d_{\text{model}}}$ (§3.4). We draw the rows with a standard deviation of $1/\sqrt{d_{\text{model}}}$, so that
-# it is 1 after the multiplication.
+# the standard deviation is 1 after the multiplication.
 
 # %%
 d_model, heads, d_k, d_ff = 512, 8, 64, 2048
@@ -374,8 +374,8 @@ assert x.shape == (30, 10, 512)
 # %% [markdown]
 # ### Second sub-layer: feed-forward
 #
-# The second sub-layer has the same frame and different contents: normalise, two matrices with a ReLU between them
-# (§3.3; it sets negative numbers to 0), dropout, add.
+# The second sub-layer has the same frame and different contents: a norm, two matrices with a ReLU between them (§3.3;
+# it sets negative numbers to 0), dropout, and a sum.
 
 # %%
 normed = layer["norm_2"](x)
@@ -452,8 +452,8 @@ pictures.flow(
 # ### Six layers and the final norm
 #
 # The other five layers do the same with their own weights. (Many notebooks make five copies of the first layer. Copies
-# [start with equal weights](errata.py#copied-layers), so we have drawn the weights of each layer.) So we turn the lines
-# above into a function, which gives the same numbers:
+# [start with equal weights](errata.py#copied-layers), so we have drawn random weights for each layer separately.) So we
+# turn the lines above into a function, which gives the same numbers:
 
 
 # %%
@@ -673,10 +673,10 @@ print("\n".join(inspect.getsource(attention_scores).splitlines()[:2]))  # its fi
 #
 # ## One memory for all decoder layers
 #
-# **"The memory is one vector that sums up the sentence."** So it was in the translators before attention
+# **"The memory is one vector that sums up the sentence."** This was true of the translation models before attention
 # ([why attention](why_attention.py)), and many still believe it. The encoder's memory has a vector for each position: a
-# sentence twice as long has a memory twice as large. Nothing has to be squeezed into one vector, because cross-attention
-# weighs all these vectors anew for each word that the decoder writes.
+# sentence twice as long has a memory twice as large. Nothing has to be squeezed into one vector, because
+# cross-attention weighs all these vectors anew for each word that the decoder writes.
 #
 # Readers often ask: does the last encoder layer's output go to **every** layer of the decoder? Yes. The encoder layers
 # and decoder layers are not paired one to one; every decoder layer gets the output of the last encoder layer. From this
@@ -931,8 +931,8 @@ assert (ours.config.positions, doubled.config.positions) == ("interleaved", "lea
 #   all.
 # - The ids, of shape $(B, S)$, become embeddings with positions added; then each layer adds twice to the stream, first
 #   by self-attention and then by feed-forward.
-# - The shape stays $(B, S, d_{\text{model}})$ from layer to layer; only inside a layer do heads split the width, and
-#   does the feed-forward network widen it to $d_{\text{ff}}$.
+# - The shape stays $(B, S, d_{\text{model}})$ from layer to layer; inside a layer, the heads split the width, and the
+#   feed-forward network widens it to $d_{\text{ff}}$ for a moment.
 #
 # ## Exercises
 #
@@ -1001,8 +1001,8 @@ with gf.intervene(model, {"source.positions": torch.zeros_like}):
 assert distance(model.encode(backwards), memory.flip(1)) > 0.1
 
 # %% [markdown]
-# **4.** *Medium · 5 min.* In pre-norm, the stream after two layers is the start plus four shares. Show that
-# `source.input` and the recorded `output` of the four sub-layers sum to `encoder.layers.1.feed_forward.added`.
+# **4.** *Medium · 5 min.* In pre-norm, the stream after two layers is the stream at the start plus four shares. Show
+# that `source.input` and the recorded `output` of the four sub-layers sum to `encoder.layers.1.feed_forward.added`.
 #
 # <details><summary>Hint</summary>
 #
@@ -1024,8 +1024,8 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 #
 # <details><summary>Hint</summary>
 #
-# Light the encoder's attention by a click. Choose a head by its small picture, and click “it” in the source. The edge of
-# the other layer leads there.
+# Click the encoder's attention. Choose a head by its small picture, and click “it” in the source. To open the other
+# layer, click its edge.
 #
 # </details>
 #

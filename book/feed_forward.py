@@ -55,9 +55,10 @@
 #
 # ### One unit: an adjective *and* a plural
 #
-# A French adjective takes an -s in the plural: *petit*, *petits*. Let two inputs be 1 for "yes" and 0 for "no": is the
-# word an adjective, and is it a plural? One unit adds them and subtracts 1. So its column of $W_1$ is (1, 1), and its
-# number of $b_1$ is −1. After ReLU, the unit speaks for the ending -s. Here are the four cases:
+# A French adjective takes an -s in the plural: *petit*, *petits*. Let two inputs answer two questions with 1 for "yes"
+# and 0 for "no": is the word an adjective, and is it a plural? One unit adds them and subtracts 1. So its column of
+# $W_1$ is (1, 1), and its number of $b_1$ is −1. After ReLU, the unit speaks for the ending -s. Here are the four
+# cases:
 
 # %%
 import math
@@ -167,7 +168,7 @@ assert output.tolist() == [-2, 5, 4, 1]
 #
 # Now take three positions at once. The code stays the same, because the matrices act on the last axis. "Position-wise"
 # means three things, which the folded assertions check. One position at a time gives the same results as all at once. If the
-# positions are shuffled, so are the results. If one position changes, no other result does.
+# positions are shuffled, so are the results. If one position changes, the results of the others stay the same.
 
 
 # %%
@@ -529,8 +530,8 @@ assert changed > 0
 #
 # So you may think of the network as a memory of things learned in training: "if the vector looks like this, add that".
 # Geva et al. (2021, "Transformer Feed-Forward Layers Are Key-Value Memories") found units in large language models that
-# fit this picture well. The randomly drawn units above show how far it goes here. One difference remains: softmax makes
-# the keys compete, while ReLU lets each unit speak for itself.
+# fit this picture well. The units above, chosen at random, show how far this picture holds for the demo. One difference
+# remains: softmax makes the keys compete, while ReLU lets each unit speak for itself.
 #
 # </details>
 
@@ -640,7 +641,8 @@ with torch.device("meta"):
 #
 # <details><summary>Hint</summary>
 #
-# One unit passes positive numbers, the other passes the negative ones turned around. Which weights of $W_2$ add them?
+# One unit passes positive numbers, the other passes negative numbers with their sign changed. Which weights of $W_2$
+# add them?
 #
 # </details>
 

@@ -109,7 +109,7 @@ pictures.picture(
 
 # %% [markdown]
 # The direction in which *English* nouns differ most is their **French** gender. English has no such thing. But "la" or
-# "le", "noire" or "noir", "elle" or "il" all hang on it, and a wrong gender costs the model at each of these words.
+# "le", "noire" or "noir", "elle" or "il" all depend on it, and a wrong gender costs the model at each of these words.
 #
 # The second direction is even stranger to English. "uncle", "man", "squirrel", "spider", "goose" and "clock" are "oncle",
 # "homme", "écureuil", "araignée", "oie" and "horloge": words that begin with a **vowel in French**, and want *l'* instead
@@ -117,8 +117,8 @@ pictures.picture(
 # what a word means.
 #
 # Is this more than a lucky window? We ask for the gender of each noun without that noun: which group's middle, computed
-# from all the *other* nouns, is nearer? And the same for the vowels, and for a group that you might have looked for
-# first: people and animals.
+# from all the *other* nouns, is nearer? We ask the same about the vowels, and about a group that you might have looked
+# for first: people and animals.
 
 
 # %%
@@ -151,8 +151,8 @@ assert told(points, vowel) > 0.9
 # %% [markdown]
 # The last two numbers of a row say how far the middles of the two groups lie apart in the picture, in standard
 # deviations. Gender is the direction across, the vowel the direction up. People and animals can be told from things,
-# too, but in this window the two overlap: most of their difference lies in other directions. In models of the seeds 3 and 6, the first two
-# directions are the same two.
+# too, but in this window the two overlap: most of their difference lies in other directions. In models of the seeds 3
+# and 6, the first two directions are again gender and vowel.
 #
 # ### Is there a step from "noir" to "noire"?
 #
@@ -213,7 +213,8 @@ assert 0 < between < 0.5
 # In the input of the encoder, the "bank" of a river and the "bank" with the money are the same vector, up to the
 # position. Here are 50 sentences, half of each kind, and where their "bank" is at each station on its way up. The window
 # is the same in all frames: sideways, the direction between the middles of the two groups *at the end* of the encoder;
-# upwards, the direction in which the end points are spread most besides. Press ▶, or move the slider:
+# upwards, of all directions at a right angle to the first, the one in which the end points are spread most. Press ▶, or
+# move the slider:
 
 # %%
 splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits
@@ -265,8 +266,9 @@ def bank_frame(station):
 pictures.player([bank_frame(station) for station in range(len(stations))], NAMES, seconds=1.6)
 
 # %% [markdown]
-# Seen with the end in mind, everything parts; that is how the window was chosen. So again we ask for each "bank" without
-# its pair of sentences: is it nearer to the middle of its own sense *at that station*?
+# In this window the two senses come apart in any case, because the window was chosen for that. So again we leave out
+# the pair of sentences to which a "bank" belongs, and ask: is this "bank" nearer to the middle of its own sense *at
+# that station*?
 
 # %%
 pair = torch.arange(len(banks)) // 2
@@ -279,15 +281,16 @@ assert senses_told[0] == 0.5
 assert senses_told[-1] > 0.9
 
 # %% [markdown]
-# At the input, 50 % is a coin toss. [An experiment](experiments/bank.py) tells which words do it, and how it is with
-# thirteen other words that mean two things.
+# At the input, 50 % is a coin toss. [An experiment](experiments/bank.py) shows which words make the difference, and
+# tests thirteen other words with two meanings.
 #
 # ### What attention adds to a vector
 #
-# What pushes "bank" sideways? Attention [adds](residual.py) a vector to it, and this vector is a sum: each word
-# contributes its values, times the weight of "bank" for it, through the output matrix, over all heads. Laid end to end,
-# these contributions are a path from the old point to the new one. Here it is for one sentence in the first layer, with
-# the same window. Only the words that push at least a tenth as far as the strongest are named:
+# What pushes "bank" sideways? Attention [adds](residual.py) a vector to it, and this vector is a sum with one share for
+# each word. In each head, the share is the word's value, times the weight that "bank" gives to the word, times the
+# output matrix; the heads' shares are added. Laid end to end, these shares are a path from the old point to the new
+# one. Here it is for one sentence in the first layer, with the same window. Only the words that push at least a tenth
+# as far as the strongest are named:
 
 # %%
 sentence = "I swam across the river to get to the other bank."
@@ -346,8 +349,8 @@ for name, push in strongest:
 # %% [markdown]
 # So the arrows are the shadow of a move in 128 dimensions: the rest of it goes in directions that this window does not show.
 # And the weights alone would not have told you this. A word with a large weight may push in a direction that has nothing to
-# do with the sense, and one with a small weight may push straight sideways, if its value is long. (What follows is the
-# [norm](residual.py), which changes the length of the vector and subtracts its mean.)
+# do with the sense, and a word with a small weight may push straight sideways, if its value is long. (What follows is
+# the [norm](residual.py), which changes the length of the vector and subtracts its mean.)
 #
 # ### The axes of queries and keys mean nothing
 #
@@ -436,9 +439,9 @@ pictures.player([clock_frame(position) for position in range(HOURS)], seconds=0.
 
 # %% [markdown]
 # A sine goes through each height twice, once rising and once falling; the hand of a clock passes each place once a
-# round. And a hand has a second gift. To go three positions further, every hand turns by the same angle, whatever the
-# time is. That is one matrix for all positions, so a head can learn to look "three words back". From the sine alone, you
-# cannot say where it will be in three steps: it may be rising or falling.
+# round. And a hand has a second advantage. To go three positions further, every hand turns by the same angle, whatever
+# the time is. That is one matrix for all positions, so a head can learn to look "three words back". From the sine
+# alone, you cannot say where it will be in three steps: it may be rising or falling.
 #
 # ## The same from the library
 #
@@ -481,14 +484,14 @@ assert fooled > 0.7
 assert 0.4 < honest < 0.6
 
 # %% [markdown]
-# That is why every share on this page leaves out what it asks about. Many pictures of "the direction of gender" or "the
-# direction of truth" do not.
+# That is why every share on this page is computed without the points that it asks about. Many pictures of "the
+# direction of gender" or "the direction of truth" include these points.
 #
 # ### What do many believe?
 #
 # *"Words that lie close together in the picture are alike."* A picture shows two of 128 directions, and the rest of the
-# variance is hidden. Two points that are far apart in the room can cast their shadows on the same spot. Only the reverse is
-# sure: points that lie apart in such a picture are at least as far apart in the room.
+# variance is hidden. Two points that are far apart in all 128 dimensions can cast their shadows on the same spot. Only
+# the reverse is sure: points that lie apart in such a picture are at least as far apart in all dimensions together.
 #
 # ## Exercises
 #

@@ -162,7 +162,7 @@ so_far("Neighbours go together, but the whole has no plan: each word is chosen b
 # %% [markdown]
 # ### The model, with all its switches
 #
-# Here is the whole model. Every part hangs on a switch, and you turn the switches on one after the other. First
+# Here is the whole model. Every part has a switch, and you turn the switches on one after the other. First
 # [attention](attention.py), in as many [heads](heads.py) as you like:
 
 
@@ -418,7 +418,8 @@ pictures.bars(
 # %% [markdown]
 # ## The same from the library
 #
-# All switches on is what the library's `Transformer` is. Its self-attention, given our weights, returns our numbers:
+# With all switches on, the model has the parts of the library's `Transformer`. The library's self-attention, given our
+# weights, returns our numbers:
 
 # %%
 ours = model.writer.parts[0]
@@ -481,8 +482,8 @@ assert verdict("grow_it.1", math.log(32)) == "right"
 #
 # <details><summary>Hint</summary>
 #
-# `grown` has the switches `residual` and `norm`; without `layers`, there is one. Compare its loss with that of three
-# layers, "norm". Half of the time is the computer's.
+# `grown` has the switches `residual` and `norm`; without `layers`, there is one layer. Compare its loss with the loss
+# of three layers, in the row "norm". Half of the five minutes is training time.
 #
 # </details>
 
@@ -496,8 +497,8 @@ assert verdict("grow_it.2", table["one layer with both"][1] - table["norm"][1], 
 {step: round(table[step][1], 2) for step in ("feed-forward", "one layer with both", "norm")}
 
 # %% [markdown]
-# **3.** *Hard · 10 min.* Leave `gf.sinusoids` out of `Stack`. Which of the steps suffers most, and why so little in the
-# writer?
+# **3.** *Hard · 10 min.* Leave `gf.sinusoids` out of `Stack`. Which of the steps suffers most, and why does the writer
+# suffer so little?
 #
 # <details><summary>Hint</summary>
 #

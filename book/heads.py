@@ -46,7 +46,7 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #
 # Take vectors with 8 coordinates. In a trained model they have no names; here we give them some. The first four ask
 # *who?*, the last four ask *where?*. The query of *swam* asks for both, and each key says what its word is.
-# (*near* means close to the verb.) A negative number says: I am certainly not that.
+# (*near* means close to the verb.) A negative number in a key means that the word certainly does not fit.
 
 # %%
 words = ["I", "across", "the", "river"]
@@ -281,10 +281,10 @@ pictures.flow(
 # %% [markdown]
 # ### Separate matrices are the same as one that is split
 #
-# The formula has 8 small matrices, the code one big one. Both give the same result, because each column of $W_Q$ makes
-# one coordinate of the query, independently of the other columns. Columns 0 to 63 are the matrix of head 0, and so on.
-# Let us check this with 8 separate matrices of shape (512, 64), one head after the other. Their outputs are
-# concatenated and multiplied by $W_O$:
+# The formula has 8 small matrices for the queries, and the code has one big matrix. Both give the same result, because
+# each column of $W_Q$ makes one coordinate of the query, independently of the other columns. Columns 0 to 63 are the
+# matrix of head 0, and so on. Let us check this with 8 separate matrices of shape (512, 64), one head after the other.
+# Their outputs are concatenated and multiplied by $W_O$:
 
 # %%
 outputs = []
@@ -553,10 +553,10 @@ found = searched(own[:, :, swam], source, ["I", "across", "river"])
 # %% [markdown]
 # *Who?* would be *I*, *where?* would be *across* and *river*. The verdicts printed above say what this model does, even
 # where it differs from the story in the first section. With a weight above 0.5, the verdict is that the head looks at
-# the word. With a weight below 0.2, it looks there hardly more than elsewhere (equal weights would be 0.08). A model
-# learns what helps with its task. In French, *swam across* is *traversé … à la nage*, "crossed by swimming". To choose
-# the verb, the model must know whether *across* follows, but not who swam. (*Traversé* is the same for a man, a woman
-# and a frog.)
+# the word. With a weight below 0.2, the verdict is that the head hardly looks at the word more than at others (equal
+# weights would be 0.08). A model learns what helps with its task. In French, *swam across* is *traversé … à la nage*,
+# "crossed by swimming". To choose the verb, the model must know whether *across* follows, but not who swam. (*Traversé*
+# is the same for a man, a woman and a frog.)
 #
 # Here are these heads as lines, from *swam* (top) to the words that it looks at (bottom); the thicker the line, the
 # larger the weight. A head that two searches found is drawn once.

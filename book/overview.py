@@ -218,12 +218,13 @@ pictures.flow(
 # ## How to read it
 #
 # On the site, read and click. Each page is there in English and in Chinese, and a link leads from one to the other.
-# (`glassformer learn`, or `glassformer learn --zh`, opens them without a network.) Below its title, each chapter offers a notebook (`.ipynb`), which lies beside the wheel
-# that its first cell installs. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
-# percent format. Open it in Jupyter (with the `jupytext` package, "Open With → Notebook") or in VS Code, or paste its
-# cells one after the other into a Python interpreter. Chapters look into the model of `make demo` if you have trained
-# it, and otherwise into the model in the package. A chapter that also reads the log, the snapshots or the checkpoints of
-# a training says so, and needs `make demo`:
+# (`glassformer learn`, or `glassformer learn --zh`, opens them without a network.) Below its title, each chapter offers
+# a notebook (`.ipynb`), whose first cell installs the package from a wheel in the same folder. Each chapter is also a
+# plain Python file in the folder `book/`, a notebook in Jupytext's percent format. Open it in Jupyter (with the
+# `jupytext` package, "Open With → Notebook") or in VS Code, or paste its cells one after the other into a Python
+# interpreter. Chapters look into the model of `make demo` if you have trained it, and otherwise into the model in the
+# package. A chapter that also reads the log, the snapshots or the checkpoints of a training says so, and needs `make
+# demo`:
 #
 # ```sh
 # make demo   # train the demo model, in about four minutes

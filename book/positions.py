@@ -291,8 +291,8 @@ assert type(torch.autograd.Variable(torch.ones(1))) is torch.Tensor
 # %% [markdown]
 # (Older code also writes `Variable(table, requires_grad=False)`. Until PyTorch 0.4, only a `Variable` could have a
 # gradient. Since then every tensor can, and `Variable(table)` returns a plain tensor: leave it out.) The library's
-# sinusoids are not a buffer: `Positions` computes them when they are needed and keeps the last few tables, so no saved
-# file contains them.
+# sinusoids are not a buffer: `Positions` computes a table when it is needed and keeps the last few tables in memory, so
+# no saved file contains them.
 #
 # The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
 # sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&view=stage&zoom=%7B%22box%22:%22encoder.positions%22,%22key%22:null%7D&panel=positions).
@@ -418,9 +418,9 @@ for distance in range(50):
 assert products.diagonal().allclose(torch.tensor(64.0).double())
 
 # %% [markdown]
-# The curves show this dot product, divided by its largest value. Look for two things. On the whole, it falls from 1, so
-# near positions are more alike than distant ones. And with more dimensions it is smoother, because more hands take
-# part.
+# The curves show this dot product, divided by its largest value. Look for two things. On the whole, each curve falls
+# from 1, so near positions are more alike than distant ones. And with more dimensions the curve is smoother, because
+# more hands take part.
 
 # %% tags=["hide-input"]
 distances = range(-40, 41)
@@ -714,9 +714,9 @@ assert error < 1e-12
 assert error_doubled > 0.5
 
 # %% [markdown]
-# With the right table, the error is only rounding. With the doubled exponent, it is as large as the numbers themselves.
-# The dot product of two positions that are 3 apart shows the same. Look for the line that stays level: only there does
-# a distance of 3 mean the same everywhere.
+# With the right table, the error is only rounding. With the doubled exponent, the error is as large as the numbers
+# themselves. The dot product of two positions that are 3 apart shows the same. Look for the line that stays level: only
+# there does a distance of 3 mean the same everywhere.
 
 # %% tags=["hide-input"]
 of_right, of_wrong = gf.sinusoids(53, 8, dtype=torch.float64), wrong_table(53, 8)
@@ -907,7 +907,7 @@ twin, (four_hands[1:] - four_hands[0]).norm(dim=1).min()
 
 # %% [markdown]
 # **5.** *Medium · 6 min.* Change [the picture of the matrix](#a-picture-of-the-matrix) to show the doubled exponent. Of
-# its 64 columns, how many change by less than 0.01 over 50 positions? How many do with the right formula?
+# its 64 columns, how many change by less than 0.01 over 50 positions? And how many of them with the right formula?
 #
 # <details><summary>Hint</summary>
 #

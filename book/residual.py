@@ -135,8 +135,8 @@ torch.testing.assert_close(norm(batch), layer_norm(batch, gain, bias))
 
 # %% [markdown]
 # **"After a layer norm, all numbers lie between −1 and 1."** They do not: 5/3 is larger. The norm sets the mean and the
-# variance, not the range. If one entry of $d$ is larger than the others, which are all equal, the norm
-# makes it $\sqrt{d - 1}$: 22.6 for $d = 512$. The gain and the bias may then change it further.
+# variance, not the range. If one of the $d$ entries is larger than the others, and these are all equal, the norm turns
+# the large entry into $\sqrt{d - 1}$: 22.6 for $d = 512$. The gain and the bias may then change it further.
 #
 # A layer norm forgets a vector's size and its mean: twice the vector plus 7 gives the same result (up to eps).
 
@@ -340,8 +340,8 @@ pictures.curves(
 # The position is added to the words once, below the first layer. Many tutorials say that the residual connections carry it
 # up through the stack. That is true, but the position fades on the way. The picture shows how many positions can still
 # be read after each layer. Without residual connections, the position is gone after two layers, because an untrained head
-# looks everywhere about equally and hands nearly the same average to every position. With them it fades slowly, and more
-# slowly in pre-norm, where the stream is only added to.
+# looks everywhere about equally and hands nearly the same average to every position. With residual connections it fades
+# slowly, and more slowly in pre-norm, where the stream is only added to.
 #
 # <details>
 # <summary>How this is measured</summary>
@@ -350,8 +350,9 @@ pictures.curves(
 # least squares on half of 400 sentences of random words, reads the position off each vector of the other half. There are
 # 12 positions, so guessing is right in 8 % of the cases. We read the stream below each encoder layer, and the memory, of
 # two untrained models with 6 layers, and of the demo. Then we take the residual connections away: $x \leftarrow
-# \mathrm{LayerNorm}(\mathrm{Sublayer}(x))$. Two limits: one matrix reads only what lies open, and the demo was trained
-# *with* residual connections, so that without them its layers get inputs that they have never seen.
+# \mathrm{LayerNorm}(\mathrm{Sublayer}(x))$. There are two limits: a single matrix finds a position only if it is stored
+# in a simple (linear) form, and the demo was trained *with* residual connections, so that without them its layers get
+# inputs that they have never seen.
 #
 # </details>
 
@@ -492,8 +493,8 @@ pictures.picture(
 # Post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3; [training](training.py)). Xiong et al.
 # (2020, "On Layer Normalization in the Transformer Architecture") explain it by these gradients: a step that is right for
 # the first layers is far too large for the last ones. That holds for an optimiser whose steps are as large as the
-# gradients. Adam's are not: in its first step each weight moves by the learning rate. What happens with Adam is measured
-# in [an experiment](experiments/norms.py). Pre-norm has even gradients from the start.
+# gradients. Adam's steps are not: in Adam's first step each weight moves by the learning rate. What happens with Adam
+# is measured in [an experiment](experiments/norms.py). Pre-norm has even gradients from the start.
 #
 # ## Training curves of both placements
 #
@@ -577,10 +578,10 @@ assert (residual.eval()(ones, ten) == 11).all()
 # %% [markdown]
 # ### Two more places
 #
-# Many tutorials drop in two further places: the attention *weights*, after the softmax, and the inner numbers of the
-# feed-forward network, after the ReLU. The paper (§5.4) has neither; its authors' program tensor2tensor has both as
-# settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. For the same
-# results as a tutorial's code, set `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
+# Many tutorials apply dropout in two further places: the attention *weights*, after the softmax, and the inner numbers
+# of the feed-forward network, after the ReLU. The paper (§5.4) has neither; its authors' program tensor2tensor has both
+# as settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. For the
+# same results as a tutorial's code, set `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
 #
 # <details>
 # <summary>What they do</summary>
@@ -643,7 +644,7 @@ for attended in (torch.zeros_like(batch), 1000 + batch):
 # **The unbiased deviation, and eps outside the root.** `x.std()` divides by $d - 1$. The difference is a factor of
 # $\sqrt{(d-1)/d}$: 13 % for 4 dimensions, 0.1 % for 512 ([errata](errata.py#another-layer-norm)). For training it does
 # not matter, because the gain can make up for it. But weights that were trained with one norm and are run with the
-# other are off in every norm.
+# other give wrong numbers in every norm.
 
 # %%
 

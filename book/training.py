@@ -517,7 +517,8 @@ for ours, library in zip(second.parameters(), first.parameters()):
 #
 # `gf.train` does everything around the loop: it draws or reads a corpus, makes the vocabulary, trains, validates, and
 # writes checkpoints. `"copy"` names a recipe, `recipes/copy.toml`, and each override changes one setting. Twelve
-# steps are far too few to learn anything. Leave that override out, and the task is solved in less than a minute.
+# steps are far too few to learn anything. Leave out the override `training.steps`, and the task is solved in less than
+# a minute.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -770,8 +771,9 @@ for name, value in averaged.items():
 # %% [markdown]
 # ## When it does not learn: three looks
 #
-# If a training goes wrong, do not turn its settings at random. Take three looks first. Each costs seconds, and finds what
-# the others miss. (They are from *A Recipe for Training Neural Networks* by Andrej Karpathy, 2019, which has more.)
+# If a training goes wrong, do not change its settings at random. Take three looks first. Each costs seconds, and finds
+# what the others miss. (They are from *A Recipe for Training Neural Networks* by Andrej Karpathy, 2019, which has
+# more.)
 #
 # **1. The loss before the first step.** A model that knows nothing should say so. If all $V$ tokens are equally probable,
 # the loss is $\ln V$, with label smoothing too, because the targets $y_v$ sum to 1. The logits of a fresh model are not
@@ -822,9 +824,9 @@ def three_looks(model, logits_of):
 
 
 # %% [markdown]
-# Now the model, and the same model with three faults, of which none raises an error. The first model has output weights
-# that are eight times too large. The second applies [softmax twice](errata.py#softmax-twice). The third encodes under
-# `torch.no_grad()`, which somebody has copied from a program that only translates:
+# Now we compare the model with three faulty versions of it; none of the faults raises an error. The first version has
+# output weights that are eight times too large. The second applies [softmax twice](errata.py#softmax-twice). The third
+# encodes under `torch.no_grad()`, which somebody has copied from a program that only translates:
 
 
 # %%
@@ -865,14 +867,17 @@ assert max(ends["right"], ends["encoder without gradient"]) < floor(11) + 0.02 <
 assert looks["encoder without gradient"][2]["encoder"] == 0 < 0.5 < looks["right"][2]["encoder"]
 
 # %% [markdown]
-# - The start finds the *weights too large*: the model is very sure, of nothing.
-# - One batch finds *softmax twice*. Its start looks even better than the right one, because the second softmax makes all
-#   probabilities nearly equal. But it also keeps the model from ever being sure, so that the loss cannot come near the floor.
-# - The gradients find the *encoder without gradient*. Its start and its end are as they should be: the decoder can learn
-#   eight sequences by heart with any encoder, but for new sequences the encoder must learn, too.
+# - The loss before the first step reveals the *weights too large*: the model is very sure, although it knows nothing.
+# - Training on one batch reveals *softmax twice*. Before the first step, its loss looks even better than the right
+#   model's, because the second softmax makes all probabilities nearly equal. But it also keeps the model from ever
+#   being sure, so that the loss cannot come near the floor.
+# - The gradients reveal the *encoder without gradient*. Its loss is as it should be before the first step and at the
+#   end: the decoder can learn eight sequences by heart with any encoder, but for new sequences the encoder must learn,
+#   too.
 #
-# One family of faults passes all three looks: a model that may see the answer, by a mask that leaks or by a target that was
-# not shifted. It also learns a batch by heart. What gives it away is a loss that is too good, as the next section shows.
+# One family of faults passes all three looks: a model that can see the answer, through a mask that leaks or a target
+# that was not shifted. Such a model also learns a batch by heart. What gives it away is a loss that is too good, as the
+# next section shows.
 #
 # ## What goes wrong
 #

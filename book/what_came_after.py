@@ -189,8 +189,9 @@ assert min(shares) > 0.9
 # ### T5: everything is translation
 #
 # T5 keeps the paper's encoder and decoder, and gives every task the form of a translation. The source names the task,
-# such as `translate English to German: …` or `summarize: …`. It was first trained on blanks, with a single mark for a
-# whole span, and the target holds the words of the spans. No line of the model has to change for that:
+# such as `translate English to German: …` or `summarize: …`. It was first trained on blanks: in the source, one mark
+# replaces a whole span of words, and the target holds the words of the spans. No line of the model has to change for
+# that:
 
 # %%
 text = ["the", "black", "cat", "slept", "on", "the", "warm", "rug"]
@@ -266,8 +267,9 @@ torch.testing.assert_close(rms_norm(centred, gain), layer_norm(x, gain, torch.ze
 # ### Other activations, and a gate
 #
 # ReLU cuts off negative numbers; GELU (GPT, BERT) and SiLU do the same smoothly. Both are settings of ours:
-# `activation="gelu"`. Shazeer (2020) multiplies, entry by entry, with a second product: the first is a *gate* that decides
-# how much of the second passes. To keep the number of weights, $d_{ff}$ becomes two thirds as large.
+# `activation="gelu"`. Shazeer (2020) multiplies the result, entry by entry, by the product of the input and a second
+# matrix: the first result is a *gate* that decides how much of the second passes. To keep the number of weights,
+# $d_{ff}$ becomes two thirds as large.
 
 
 # %%
@@ -292,9 +294,10 @@ torch.testing.assert_close(F.silu(x), x * torch.sigmoid(x))
 # %% [markdown]
 # ### Distances in the scores
 #
-# The paper adds positions to the words. Shaw et al. (2018) and T5 tell attention the *distance* of two words instead. In
-# T5 a learned number for each distance (for long ones, a range of distances) and head is added to the score. ALiBi does
-# not even learn it: the further away, the lower, by a fixed slope. Our functions take it as one more term:
+# The paper adds positions to the words. Shaw et al. (2018) and T5 tell attention the *distance* of two words instead.
+# T5 adds a learned number to the score, one for each head and each distance (long distances are grouped into ranges).
+# ALiBi does not even learn this number: the score falls with the distance, by a fixed slope. Our functions take such a
+# number as one more term:
 
 # %%
 query, key, value = (torch.randn(1, 2, 6, 8, dtype=torch.float64) for _ in range(3))
@@ -338,9 +341,10 @@ assert abs(scores - attention_scores(query, key)).max() > 0.1
 #
 # ### Grouped queries
 #
-# Whoever writes word by word keeps the keys and values of all earlier words in a cache. For long texts, or many at
-# once, the cache takes more memory than the weights do. Shazeer (2019) lets all heads share one key and one value; Ainslie et al. (2023) let groups
-# of heads share. A query looks up its group's key and value; `repeat_interleave` is all there is to it:
+# A model that writes word by word keeps the keys and values of all earlier words in a cache. For long texts, or many at
+# once, the cache takes more memory than the weights do. Shazeer (2019) lets all heads share one key and one value;
+# Ainslie et al. (2023) let groups of heads share. A query looks up its group's key and value; `repeat_interleave` is
+# all there is to it:
 
 # %%
 query = torch.randn(1, 8, 6, 16)  # 8 heads
@@ -391,8 +395,8 @@ torch.testing.assert_close(attention_in_blocks(query, key, value), attention(que
 # ## All of it in one layer
 #
 # Here is a layer as in LLaMA (Touvron et al. 2023), with RMS norm before each sub-layer, rotary positions, a gated
-# feed-forward network, no biases, and the groups that its successor took over. Compare it with
-# [the paper's](encoder.py#line-by-line).
+# feed-forward network, no biases, and the grouped queries that its successor adopted. Compare it with [the
+# paper's](encoder.py#line-by-line).
 
 
 # %%
@@ -441,8 +445,8 @@ assert abs(modern(layer, changed)[:, 4:] - modern(layer, x)[:, 4:]).max() > 0.1
 # %% [markdown]
 # ## What goes wrong
 #
-# - **Rotating the values too.** Then the position is in what is handed over, and the sum depends on where the sentence
-#   starts.
+# - **Rotating the values too.** Then the values that are handed over contain the position, and their sum depends on
+#   where the sentence starts.
 # - **Rotating before a cache is cut.** A cached key keeps the angle of its position. If the oldest words are dropped and
 #   the positions counted anew, the angles of the cache are wrong.
 # - **Two layouts of the pairs.** The paper's pairs are neighbours (0 and 1, 2 and 3, …), and so are RoFormer's; other

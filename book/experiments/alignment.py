@@ -403,8 +403,8 @@ round(error, 3)
 #
 # <details><summary>Hint</summary>
 #
-# Record `decoder.layers.1.cross_attention.weights`, take the mean over heads, and compare each row's largest place with
-# the bits of `origins`.
+# Record `decoder.layers.1.cross_attention.weights`, take the mean over heads, and compare the place of each row's
+# largest weight with the bits of `origins`.
 #
 # </details>
 

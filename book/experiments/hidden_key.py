@@ -221,10 +221,10 @@ for role in ("place", "animal", "adjective", "verb"):
     print(f"{role:10}", *(f"{'{:.0f} / {:.0f}'.format(*rights[role, room]):>16}" for room in rooms))
 
 # %% [markdown]
-# Read a line as follows: if this word is hidden in that room, these percentages of the pronouns are still right in the
-# sentences about the animal / about the place. Whenever one of the two numbers is near 0 and the other is 100, the
-# model has not become undecided. It always gives the same answer: that "it" is the other noun. And what happens without
-# the adjective?
+# Read each pair of numbers as follows: if the word of the row is hidden in the attention of the column, these
+# percentages of the pronouns are still right, first in the sentences about the animal, then in those about the place.
+# Whenever one of the two numbers is near 0 and the other is 100, the model has not become undecided. It always gives
+# the same answer: that "it" is the other noun. And what happens without the adjective?
 
 # %%
 animal, place = rights["adjective", [*rooms][-1]]
@@ -350,8 +350,8 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 # - **Hidden is not 0.** A score of 0 instead of −∞ leaves the word a weight of $e^0$ over the sum, which is often
 #   large. See [masked to zero](../errata.py#masked-to-zero).
 # - **A hidden word is not a removed word.** It keeps its position, it still reads the others, and in the encoder its
-#   vector goes on to cross-attention. Hiding a key in one kind of attention closes one way; the fourth room above is
-#   a way that is easily forgotten.
+#   vector goes on to cross-attention. Hiding a key in one kind of attention closes one way; the fourth room above, the
+#   decoder's self-attention, is a way that is easily forgotten.
 # - **Accuracy hides habits.** 50 % on a split of pairs looks like a coin toss, but here it is a model that always
 #   gives the same answer. Count the two sentences of each pair separately.
 # - **The model has never seen such a mask in training.** If something breaks, the strangeness of the input may be the

@@ -127,9 +127,9 @@ pictures.picture(
 )
 
 # %% [markdown]
-# In post-norm, the last decoder layer's gradient is ten times the first one's. In pre-norm, all decoder layers have
-# much the same. In the encoder, both placements are nearly even. With twelve layers, [the chapter on add &
-# norm](../residual.py) finds a factor of forty.
+# In post-norm, the last decoder layer's gradient is ten times the first one's. In pre-norm, the gradients of all
+# decoder layers have much the same size. In the encoder, both placements are nearly even. With twelve layers, [the
+# chapter on add & norm](../residual.py) finds a factor of forty.
 
 # %%
 post, pre = gradients["post", "decoder"], gradients["pre", "decoder"]

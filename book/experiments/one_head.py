@@ -41,7 +41,7 @@ model.config.heads, model.config.d_k, model.config.d_v
 # ## The intuition
 #
 # A head takes one weighted average. If a word needs two things from two places, such as its subject and its place in
-# the sentence, one average has to blend them. It gets half of one and half of the other, equally in all 128
+# the sentence, one average has to blend them. The word gets half of one and half of the other, equally in all 128
 # dimensions. Two heads can look at two places, and keep what they found in different dimensions.
 #
 # But the large head has its merits too: with 128 dimensions, its queries and keys can be compared more finely. And the
@@ -304,5 +304,5 @@ computed, computed // 8
 # ## Next
 #
 # [Heads](../heads.py) shows the splitting line by line. A wide head has larger scores: [what does each part
-# do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one does. Where the norms should stand is the
-# question of [norm before or after](norms.py).
+# do?](parts.py) asks whether a wide head misses $\sqrt{d_k}$ more than a narrow head does. Where the norms should stand
+# is the question of [norm before or after](norms.py).

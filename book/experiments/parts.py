@@ -73,9 +73,9 @@ def ids(text):
 # **Positions (§3.5).** Let $X$ have a row for each word, and let $P$ put the rows into a different order. Without
 # positions, an encoder $f$ satisfies $f(PX) = P f(X)$: it returns the same rows in the new order.
 #
-# **Embedding (§3.4).** Rows are drawn with standard deviation $1/\sqrt{d_{\text{model}}}$; multiplied by
-# $\sqrt{d_{\text{model}}}$, that is 1. The squares of a sine and its cosine sum to 1, so the entries of a position
-# have a root mean square of $\sqrt{1/2} \approx 0.71$.
+# **Embedding (§3.4).** Rows are drawn with standard deviation $1/\sqrt{d_{\text{model}}}$; after multiplying by
+# $\sqrt{d_{\text{model}}}$, it is 1. The squares of a sine and its cosine sum to 1, so the entries of a position have a
+# root mean square of $\sqrt{1/2} \approx 0.71$.
 #
 # ## Line by line
 #

@@ -342,7 +342,7 @@ pictures.heat_map(
 #   self-attention, look up the noun.
 # - **In model 2 it takes several heads** of the second cross-attention: the best brings back one half.
 # - **In model 3** two heads of the first cross-attention share the adjective, and then one head of *self*-attention
-#   carries most of the choice further. It looks at the French words that are written already.
+#   passes most of the choice on. It looks at the French words that are written already.
 #
 # Three popular beliefs do **not** hold here. The answer is not in the vector of "it". Not all models use the same
 # head, nor even the same layer. And the meaning does not build up slowly, layer by layer: it comes in one step.

@@ -323,7 +323,7 @@ strongest = {
 assert [round(strongest[seed]["pronoun"], 1) for seed in "23"] == [95.3, 99.8]
 
 # %% [markdown]
-# These are the three strongest heads of each model, with the margin before and after losing one. The next columns
+# These are the three strongest heads of each model, with the margin before and after losing the head. The next columns
 # give the share of right pronouns where "it" is the animal and where it is the place. The last column gives the share
 # of pairs whose two sentences are both still translated word for word.
 
