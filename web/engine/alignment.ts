@@ -55,7 +55,9 @@ export function weightChanges(one: Tensor, other: Tensor, rows: Pair[], columns:
   return changes;
 }
 
-/** Returns, for each head of changes (heads, rows, columns), the cell with the largest change. */
+/**
+ * Returns the cell with the largest change in each head; the tensor of changes has the axes heads, rows and columns.
+ */
 export function largestChanges({
   shape: [heads, rows, columns],
   data,

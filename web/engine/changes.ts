@@ -144,8 +144,9 @@ export function isUnchanged(changes: Partial<ChangesWith<unknown>>) {
 }
 
 /**
- * Returns the changes that still apply after the sentence was replaced by one with these lengths. A replaced source and
- * forced words belong to the old sentence and are dropped, as are changes at positions that the new sentence lacks.
+ * Returns the changes that still apply after the sentence was replaced by a sentence with these lengths. A replaced
+ * source and forced words belong to the old sentence and are dropped, as are changes at positions that the new sentence
+ * lacks.
  */
 export function keptChanges<AnyPatch extends { point: string; positions: [number, number][] }>(
   { masks, overrides, patches, ...rest }: ChangesWith<AnyPatch>,

@@ -115,7 +115,7 @@ class Engine {
 
   /**
    * Returns gradient × input of each source position: how fast log p(word) − log p(rival), in a row of the target,
-   * grows as the position's input is scaled up. Python computes it; without Python, the result is null.
+   * grows as the position's input is scaled up. Python computes this product; without Python, the result is null.
    */
   async gradients({ sourceIds, targetIds, changes = {} }: TraceRequest, asked: RowWords) {
     if (!this.host) return null;

@@ -2,8 +2,8 @@
 //
 // Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key · W width of
 // a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps it. `run.steps` are the
-// steps that a classic mistake can replace: STEPS, at the end of this file, has the paper's version, mistakes.ts the
-// wrong ones. A step also contains the text with which arithmetic.ts explains it.
+// steps that a classic mistake can replace: STEPS, at the end of this file, contains each step as in the paper, and
+// mistakes.ts contains the wrong steps. A step also contains the text with which arithmetic.ts explains the step.
 
 import { ACTIVATIONS, add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
 import { SUBLAYERS, layerNames } from "./model.ts";

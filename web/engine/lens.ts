@@ -43,8 +43,8 @@ export async function readOutRun(
 }
 
 /**
- * Returns the log probabilities [T, V] that the model would give if the stack ended with this stream. After the
- * decoder's last layer, these are the model's real output. `stream`: [T, D].
+ * Returns the log probabilities [T, V] that the model would give if the stack ended with this stream. For the stream
+ * after the decoder's last layer, these log probabilities are the model's real output. `stream`: [T, D].
  */
 export function logitLens(run: Run, stack: Stack, stream: Tensor) {
   const bias = stack === "decoder" && run.config.output_bias ? run.weight("output.bias") : null;

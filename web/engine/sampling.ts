@@ -11,9 +11,9 @@ export interface Sampling {
 const TINY = 2 ** -126; // the smallest temperature that Python accepts; this temperature means greedy search
 
 /**
- * Returns the words that may be drawn, with the probability of each. Applies the temperature, keeps the `topK`
- * likeliest words, and of these keeps the fewest whose share of their total probability is at least `topP`. Words
- * that a recording lacks (NaN) get 0. `logProbs`: of one position, [V].
+ * Returns the words that may be drawn, with the probability of each. Applies the temperature and keeps the `topK`
+ * likeliest words. Of these words, only the likeliest remain: as few as have together at least the share `topP` of the
+ * total probability of the `topK` words. Words that a recording lacks (NaN) get 0. `logProbs`: of one position, [V].
  */
 export function drawable(logProbs: Float32Array, { temperature, topK, topP }: Sampling): Map<number, number> {
   const peak = logProbs[largestAt(logProbs, 1)[0]];

@@ -68,7 +68,7 @@ export function isSame(a: ArrayLike<number>, b: ArrayLike<number>) {
   return true;
 }
 
-/** Returns Σ a[i + n] · b[j + n] over n < length. Four partial sums make it faster. */
+/** Returns Σ a[i + n] · b[j + n] over n < length. Adding in four partial sums is faster than in a single sum. */
 export function dot(a: Float32Array | Float64Array, i: number, b: Float32Array, j: number, length: number) {
   let s0 = 0,
     s1 = 0,

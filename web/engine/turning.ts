@@ -9,7 +9,7 @@ import type { Model } from "./model.ts";
 import type { Products } from "./run.ts";
 import type { Changes, Decoding, Points, TurnedRow, WeightRow } from "./types.ts";
 
-/** The writer under the turned rows, and the cache of the rows before the watched row. */
+/** The decoder as it writes with the turned rows, and its cache of the rows before the watched row. */
 interface Begun {
   writer: Writer;
   past: LayerCache[] | null;

@@ -133,7 +133,10 @@ export interface Scale {
   symbol: string;
 }
 
-/** The divisor of a layer norm: `of` computes it from the variance, which is the sum of squares divided by `count`. */
+/**
+ * The divisor of a layer norm: `of` returns the divisor for a variance; `count` returns the number by which the sum of
+ * squares is divided to give the variance.
+ */
 export interface Deviation {
   of(variance: number): number;
   count(width: number): number;
@@ -143,7 +146,7 @@ export interface Deviation {
 
 /**
  * The steps of a forward pass that a classic mistake can replace; forward.ts has the paper's version. If a step is an
- * object, `of` computes it, and the other fields explain it.
+ * object, its function `of` carries out the step, and the other fields are needed to explain the step.
  */
 export interface Steps {
   readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
@@ -159,7 +162,10 @@ export interface Steps {
   deviation: Deviation;
   /** The norm at the end of a stack; "plain" has no learned weights. */
   finalNorm(config: ModelConfig): "learned" | "plain" | "none";
-  /** The row that contains a position's vector in a head, if the projection is seen as length · heads rows. */
+  /**
+   * Returns where the vector of a position and head begins: the numbers of a projection, one after the other, are cut
+   * into length · heads vectors of equal size, and this is the index of the vector.
+   */
   headRow(position: number, head: number, length: number, heads: number): number;
   scoreScale: Scale;
   targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
@@ -449,7 +455,7 @@ export interface RecordedTrace {
   dtype: Packed["dtype"];
   points: Slice[];
   data: Bytes;
-  /** The words whose columns logits and log_probs have; null if they have all columns. */
+  /** The words for which logits and log_probs were recorded; null if they were recorded for all words. */
   words: RecordedWords | null;
 }
 
@@ -491,8 +497,8 @@ export interface Checkpoint {
 export type Strings = Record<"en" | "zh", Record<string, string>>;
 
 /**
- * The guided story: when the story opens by itself, and a pair of sentences in which one word decides another. []
- * stands for the page's own sentence.
+ * The guided story: when the story opens by itself, and a pair of sentences in which one word decides another. The pair
+ * is [] if the chapters use the page's own sentence.
  */
 export interface StoryData {
   opens: "never" | "first" | "always";

@@ -31,7 +31,10 @@ export function placeIn(attention: string) {
   return { family, layer: Number(layer) };
 }
 
-/** Returns the key of a box's name. Without the causal mask, the decoder's self-attention has the encoder's name. */
+/**
+ * Returns the key under which strings.json has a box's name. Without the causal mask, the decoder's self-attention has
+ * the encoder's name.
+ */
 export function boxKey({ mistakes }: { mistakes: string[] }, stack: Stack, id: string) {
   const isUnmasked = id === "self_attention" && mistakes.includes("no_causal_mask");
   return `stage.box.${isUnmasked ? "encoder" : stack}.${id}`;

@@ -1,6 +1,6 @@
-// The state of a view in the hash of the page's address, so that a link reproduces the state: the differences from
-// the initial state, as key=value. The text and JSON of a hash are checked before use. Only the oldest view of a page
-// uses the hash.
+// Keeps the state of a view in the hash of the page's address; a link with this hash reproduces the state. The hash
+// contains each value that differs from the initial state, as key=value. The text and JSON of a hash are checked before
+// use. Only the oldest view of a page uses the hash.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
@@ -95,13 +95,16 @@ function isLinkable(app: App) {
   return !inNotebook && /^(https?|file):$/.test(location.protocol);
 }
 
-/** Applies the selection with which a sentence opens; links leave out the parts that equal this selection. */
+/**
+ * Selects what a sentence shows at first (its word and heads); a link leaves out each part of the selection that the
+ * reader has not changed since.
+ */
 export function begin(app: App, looks: Partial<Looks>) {
   if (starts.has(app)) starts.set(app, { ...starts.get(app), ...looks });
   app.show(looks);
 }
 
-/** Returns whether a part of the selection still has the value with which the sentence opened. */
+/** Returns whether a part of the selection still has its first value for this sentence. */
 export function isAsOpened(app: App, key: keyof Looks) {
   return isAlike(app.state[key], starts.get(app)?.[key] ?? app.state[key]);
 }

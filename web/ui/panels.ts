@@ -19,7 +19,9 @@ const PANELS: Record<Exclude<PanelName, "numbers">, (app: App) => HTMLElement> =
 };
 const made: WeakMap<App, Partial<Record<PanelName, HTMLElement>>> = new WeakMap();
 
-/** Returns whether a name is the name of a panel. Segments of opened boxes have names of the same type. */
+/**
+ * Returns whether a name is the name of a panel. The other names are the segments of opened boxes that are not panels.
+ */
 export const isPanel = (name: string): name is keyof typeof PANELS => name in PANELS;
 
 /** Returns a panel of an app; the panel is created at the first call. */

@@ -227,7 +227,10 @@ export function elementSvg(
   return new XMLSerializer().serializeToString(svg);
 }
 
-/** Adds a visible element and its content to a drawing. `whole`: the extent of the drawing, which is enlarged. */
+/**
+ * Adds a visible element and its content to a drawing. `whole`: the size of the drawing, which is enlarged to include
+ * the element.
+ */
 function place(
   one: Element,
   svg: SVGElement,

@@ -1,4 +1,5 @@
-// The types that the modules of ui/ share. "Lit" means highlighted on the stage; a "row" is a position of the decoder.
+// The types that the modules of ui/ share. In names, "lit" means highlighted on the stage, and "row" means a position
+// of the decoder.
 import type {
   Cell,
   Changes,
@@ -75,14 +76,17 @@ export interface Looks {
   language: Language;
   theme: Theme;
   view: Face;
-  /** The index of the output word that is lit on the stage; null = the word that is lit when the page opens. */
+  /**
+   * The index of the output word that is highlighted on the stage; null = the word that is highlighted when the page
+   * opens.
+   */
   row: number | null;
   /**
-   * The index of the source word that is lit on the stage; null = the source word with the largest weight in the lit
-   * head.
+   * The index of the source word that is highlighted on the stage; null = the source word with the largest weight in
+   * the highlighted head.
    */
   sourceWord: number | null;
-  /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
+  /** The highlighted box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
   box: string;
   /**
    * The opened box, the position whose row is open in the box (null = the position with the largest weight), and
@@ -175,8 +179,8 @@ export interface At {
 }
 
 /**
- * An active change. `id` is the same for every sentence; `undo` returns the values of the given changes without this
- * change.
+ * An active change. `id` is the same for every sentence. `undo` receives all changes, and returns the values to set if
+ * this change is removed.
  */
 export interface ActiveChange {
   section: SectionName | "training";

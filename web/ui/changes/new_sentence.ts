@@ -1,5 +1,5 @@
-// Replaces the sentence. Pinned changes that the new sentence can have stay; a notice names these changes, with a
-// button that restores the old sentence.
+// Replaces the sentence. A pinned change stays in force if it also applies to the new sentence. A notice names the
+// changes that stayed, and has a button that restores the old sentence.
 import { keptChanges, NO_CHANGES } from "../../engine/changes.ts";
 import { button } from "../dom.ts";
 import { activeChanges } from "./active.ts";
@@ -17,7 +17,7 @@ const MOST_NAMED = 3; // maximum number of changes of each kind that the notice 
 const lasting = (app: App) => activeChanges(app).filter(({ section }) => section !== "words");
 const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
-/** Opens a new sentence with the pinned changes that this sentence can have. Returns the notice about the changes. */
+/** Opens a new sentence, and keeps the pinned changes that apply to it. Returns the notice about the changes. */
 export async function openNew(app: App, typed: string): Promise<Child> {
   const sentence = joinMarks(app.engine.tokenizers.source, typed);
   const { sentence: old, changes } = app.state;

@@ -102,8 +102,8 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
 }
 
 /**
- * Returns the change that swaps in the other sentence of the story's pair, with its name; [] if the present sentence
- * does not belong to the pair.
+ * Returns the label and the change of a button that replaces the present sentence by the other sentence of the pair
+ * with which the chapters work. Returns [] if the present sentence does not belong to this pair.
  */
 function swapOf(app: App): [string, SomeChanges][] {
   const { pair } = app.payload.story;

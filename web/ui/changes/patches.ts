@@ -64,7 +64,7 @@ export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
   ];
 }
 
-/** Returns a patch without pairs of rows. */
+/** Returns a new patch, which does not replace any rows yet. */
 function draft(sentence: string, point: string): PatchDraft {
   return { sentence, point, head: "", key: "", pairs: [], here: 0, there: 0, donor: null, sweep: null };
 }
@@ -171,7 +171,10 @@ function sweepParts(app: App, patch: PatchDraft): Child[] {
   ];
 }
 
-/** Patches in each row of the other sentence's stream, one at a time, and shows the effects as a table. */
+/**
+ * Replaces one row of the residual stream at a time by a row of the other sentence's stream, and shows the effects as a
+ * table.
+ */
 async function measure(app: App, sentence: string, stack: Stack, holder: HTMLElement, signal: AbortSignal) {
   const { current } = app.result;
   const other = await app.translated(sentence, "", { ...current.changes, patches: [] });

@@ -11,8 +11,8 @@ import type { Cell, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 
 /**
- * Returns the cell with the largest number in the lit row of a tensor; by default, the tensor is the weights of the
- * lit head of cross-attention.
+ * Returns the cell with the largest number in the highlighted row of a tensor; by default, the tensor is the weights of
+ * the highlighted head of cross-attention.
  */
 export async function enteredCell(app: App, name?: string, head?: number): Promise<Cell> {
   const { cross } = app.state.heads;
@@ -36,7 +36,7 @@ export function inside(index: number[], shape: number[]) {
 
 /**
  * Returns the cell index in the point `other` with the same word and head as the given cell, as far as `other` has
- * these axes. The tensor belongs to `other`.
+ * these axes. The second parameter is the tensor of `other`.
  */
 export function indexIn(other: string, { shape }: Tensor, { name, index }: Cell) {
   const [t, c] = index.slice(-2);

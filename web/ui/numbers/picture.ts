@@ -18,7 +18,7 @@ export interface Picture {
   ids: number[];
   /** Whether only some of the columns are included. */
   isWindow: boolean;
-  /** The colour of a number 1 if the numbers are shares; null if the numbers may have any size and sign. */
+  /** The colour of the value 1 if all values are shares from 0 to 1; null if the values may have any size and sign. */
   hue: "--src" | "--tgt" | null;
   chosen: readonly [row: number, column: number];
   /** Returns the number of a cell; NaN if it was not recorded. */
@@ -109,7 +109,10 @@ export function pictureOf(app: App, { name, index }: Cell, tensor: Tensor, words
   };
 }
 
-/** Returns a function that tells which cells the mask blocks, except cells to which a mistake gives weight. */
+/**
+ * Returns a function that tells whether a cell is shown as blocked: the mask hides the cell, and no planted mistake
+ * gives the cell a weight in spite of the mask.
+ */
 function blockedIn(app: App, name: string, isScore: boolean, value: Picture["value"]) {
   const mask = app.mask(name.replace(/\.\w+$/, ""));
   return (row: number, column: number) =>
@@ -156,7 +159,10 @@ export function sheetOf(picture: Picture, room: number, measure: (text: string) 
   return { left, top, width, height: ROW, isNumbered, whole };
 }
 
-/** Returns whether the column labels fit side by side. The labels are numbers, some of which may be left out. */
+/**
+ * Returns whether the column labels fit side by side. A label that is a number always counts as fitting, because some
+ * of the numbers may be left out.
+ */
 function isAcross(columns: string[], width: number, measure: (text: string) => number) {
   return columns.every((label) => /^\d+$/.test(label) || measure(label) < width - 4);
 }

@@ -1,5 +1,5 @@
-// Add & norm opened in place: rows of numbers one above the other. Each column shows one dimension: a sum, and the
-// sum's norm.
+// Add & norm opened in place: rows of numbers one above the other. Each column shows one dimension: how its sum is
+// formed, and how the sum is normalised.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";

@@ -1,5 +1,6 @@
-// Draws the attentions: arcs between words of one side, and ribbons of the memory that cross the strands of the
-// decoder's words.
+// Draws attention. Self-attention: arcs between words of the same side. Cross-attention: for each source word a ribbon
+// (a horizontal line that stands for its vector in the memory), which crosses the strands (the vertical lines of the
+// decoder's words); a knot (a dot) at a crossing shows the attention weight.
 import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
@@ -50,8 +51,8 @@ function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
 }
 
 /**
- * Draws the rows that are not lit. In the decoder, rows after the lit row are left out unless words attend to later
- * words.
+ * Draws the rows of attention that are not highlighted, as faint arcs. In the decoder, rows after the highlighted row
+ * are left out, unless words attend to later words.
  */
 function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
   const { place, query, isArc, family } = lookOf(pen, id);
@@ -82,7 +83,10 @@ function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
   return made;
 }
 
-/** Draws the lit row as arcs. Arcs from before the changes that have become weaker are dashed. */
+/**
+ * Draws the highlighted row as arcs. A dashed arc shows a weight from before the reader's changes that the changes have
+ * made smaller.
+ */
 function litArcs(pen: Pen, { place, family, query }: Look) {
   const { rows, before } = pen.numbers;
   const hue = `var(${HUES[place.stack]})`;
@@ -122,7 +126,7 @@ export function drawRibbons(pen: Pen) {
   return [...faint, ...knots(pen)];
 }
 
-/** Returns the knots in the rows before the lit row. */
+/** Returns the knots (dots whose area is an attention weight) of the output words before the highlighted word. */
 function knots({ geometry, numbers }: Pen) {
   const { decoder } = geometry;
   const count = numbers.read.length;
@@ -147,7 +151,7 @@ function knots({ geometry, numbers }: Pen) {
   return made;
 }
 
-/** Draws the lit row of each attention, with the handle that the reader can drag. */
+/** Draws the highlighted row of each attention, with the handle that the reader can drag. */
 export function drawLook(pen: Pen) {
   return FAMILIES.flatMap(({ id }) => {
     const look = lookOf(pen, id);
@@ -155,7 +159,7 @@ export function drawLook(pen: Pen) {
   });
 }
 
-/** Draws the lit row of cross-attention: ribbons and knots, and the labels Q, K and V. */
+/** Draws the highlighted row of cross-attention: ribbons and knots, and the labels Q, K and V. */
 function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
   const { geometry, numbers } = pen;
   const { read, source, before } = numbers;
@@ -193,8 +197,8 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
 }
 
 /**
- * Draws the handle of a lit row with its largest weight and, if the reader has chosen a different source word, that
- * word's weight.
+ * Draws the handle of a highlighted row with its largest weight and, if the reader has chosen a different source word,
+ * that word's weight.
  */
 function handle(pen: Pen, look: Look) {
   const { numbers, geometry } = pen;
@@ -281,7 +285,7 @@ function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
   );
 }
 
-/** Draws small pictures of the lit attention's heads inside its box. */
+/** Draws small pictures of the highlighted attention's heads inside its box. */
 export function drawHeads(pen: Pen) {
   const { geometry, numbers, box } = pen;
   if (geometry.narrow || !box.endsWith("attention")) return [];

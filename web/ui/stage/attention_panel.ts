@@ -81,7 +81,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     isMask,
   } = reading;
   const all = (kind: "key" | "value") => reading.keys.map((_, key) => numbersOf(kind, key));
-  /** The absolute values that fill a cell of the keys and a cell of the values. */
+  /** The largest absolute values among the keys and among the values; a number of this size fills its cell. */
   const largest = {
     key: largestSize(numbersOf("query"), ...all("key")),
     value: largestSize(numbersOf("heads"), ...all("value")),
@@ -298,8 +298,8 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   }
 
   /**
-   * Returns the open key, drawn below the query, and the products of key and query number by number, drawn above the
-   * query.
+   * Returns two drawings: below the query the open key, and above the query the product of each number of the key and
+   * the number of the query in the same dimension.
    */
   function drawProducts(key: SVGSVGElement): Child[] {
     const { keys, row } = frame;

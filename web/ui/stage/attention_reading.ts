@@ -20,7 +20,7 @@ export type Kind = (typeof KINDS)[number];
 /** The points that are computed with a weight matrix. */
 const MADE: Kind[] = ["query", "key", "value", "output"];
 
-/** A key, as seen by the query of the shown row. */
+/** One key, with the score and the weight that the query of the shown row gives it. */
 export interface Key {
   word: string;
   score: number;
@@ -81,7 +81,7 @@ function attentionOf(app: App, box: string) {
 
 type Place = Pick<Reading, "head" | "row" | "key">;
 
-/** Returns the leading indices of a reading's row in a point. */
+/** Returns the indices (head and word) that select the shown row in the tensor of a point. */
 export function leadOf({ head, row, key }: Place, kind: Kind) {
   if (kind === "joined" || kind === "output") return [row];
   return [head, kind === "key" || kind === "value" ? key : row];
@@ -89,7 +89,8 @@ export function leadOf({ head, row, key }: Place, kind: Kind) {
 
 /**
  * Returns the data of the attention that `state.zoom` names; null if `state.zoom` does not name an attention. `lit`:
- * the words that are lit on the stage. `first`: the point whose number is open until the reader chooses a number.
+ * the words that are highlighted on the stage. `first`: the point whose number is open until the reader chooses a
+ * number.
  */
 export async function readAttention(
   app: App,
@@ -160,8 +161,8 @@ function keepsOut({ softmax, lateMask, blocked }: Steps) {
 }
 
 /**
- * Returns the index of the number of a point that is opened first: the number of the open key, or the number with the
- * largest absolute value.
+ * Returns the index of the number that is open when the reader chooses a point. For scores and weights, this is the
+ * number of the open key; for any other point, the number with the largest absolute value.
  */
 export function firstNumber({ tensors, ...place }: Place & Pick<Reading, "tensors">, kind: Kind) {
   if (kind === "scores" || kind === "weights") return place.key;

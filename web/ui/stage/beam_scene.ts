@@ -67,11 +67,11 @@ interface Spot {
   y: number;
 }
 
-/** What the figure lights after the scene: the row that writes the word, and the heads. */
+/** What the figure highlights after the scene: the row that writes the word, and the heads. */
 export type Lit = Pick<Looks, "heads"> & { row: number };
 
 /**
- * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and lights the
+ * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and highlights the
  * scene's beam in the figure; its argument is null if no beam is known.
  */
 export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HTMLElement {
@@ -288,7 +288,10 @@ class BeamScene {
 
   // What the scene shows
 
-  /** Shows the progress of the search for the deciding head, in a sentence that Python has not measured. */
+  /**
+   * Shows how far the page has come in finding the head that decides the word; necessary only for a sentence that
+   * Python has not measured.
+   */
   #measuring(done: number, all: number) {
     if (this.#subject) return;
     this.#said.textContent = done < all ? this.#app.t("beam.scene.measuring", done, all) : "";
@@ -357,8 +360,8 @@ class BeamScene {
   }
 
   /**
-   * Writes the question that the scene asks. If the translation begins differently, writes which words the bar
-   * compares.
+   * Writes the question that the scene asks. If the output now differs before this word, writes instead which words the
+   * bar compares.
    */
   #ask({ opening, word, rival, other, own }: Subject) {
     const app = this.#app;
@@ -408,7 +411,10 @@ class BeamScene {
     this.element.style.setProperty("--beam-size", `${Math.min(27, fitting < 20 ? 20 : fitting)}px`);
   }
 
-  /** Returns the weights of the deciding head's row, as turned. */
+  /**
+   * Returns the attention weights of the head that decides the word: the weights that the reader has set, or the
+   * model's own weights.
+   */
   #weights({ looks: [{ weights }], hand }: Subject) {
     return this.#isTurned ? hand.rows(this.#position)[0].weights : weights;
   }
@@ -673,8 +679,8 @@ class BeamScene {
   }
 
   /**
-   * Returns a text that says to which word the dotted head now attends, if this head reads what the turned head has
-   * found.
+   * Returns a text about the head whose beam is dotted: to which word this head attends now. The text is "" if the head
+   * does not depend on the head that the reader has turned.
    */
   #later({ looks, pale, translated }: Subject): Child {
     const onlyTurned = activeChanges(this.#app).length <= looks.length;
@@ -830,8 +836,8 @@ function layerOf({ attention }: { attention: string }) {
 }
 
 /**
- * Returns the words of an output, each with the words of the old output that it replaces. Old words without a
- * replacement have the text null.
+ * Returns the words of an output, each with the words of the old output that it replaces. Where old words were removed
+ * without a replacement, `text` is null.
  */
 export function compared(
   before: string[],
@@ -890,7 +896,7 @@ function chip(text: Child, { x, y }: Spot, className: string) {
   return made;
 }
 
-/** Returns the boxes of Figure 1 as a small map, with the boxes of the lit heads highlighted. */
+/** Returns Figure 1 as a small map, in which the boxes of the shown heads are highlighted. */
 function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
   const { encoder_layers: encoder, decoder_layers: decoder } = app.config;
   const stack = (name: "encoder" | "decoder", layers: number, kinds: string[]) => {

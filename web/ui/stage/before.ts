@@ -1,5 +1,5 @@
-// What the figure showed before the reader's changes: the lit rows of attention, the written word, and the words to
-// which the turned rows attended.
+// What the figure showed before the reader's changes: the highlighted rows of attention, the written word, and the
+// words to which the turned rows attended.
 import { largestPlace } from "../../engine/tensor.ts";
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
@@ -25,16 +25,18 @@ export interface TurnedLook extends RowPlace {
 }
 
 export interface Before {
-  /** The lit rows before the changes; missing where the changes altered the words up to that row. */
+  /** The highlighted rows before the changes; missing where the changes altered the words up to that row. */
   rows: Partial<Record<FamilyId, Float32Array>>;
-  /** The word that stood at the lit position before the changes; null if the changes left this word as it was. */
+  /**
+   * The word that stood at the highlighted position before the changes; null if the changes left this word as it was.
+   */
   word: string | null;
   turned: TurnedLook[];
 }
 
 /**
- * Returns what the figure showed before the changes. `lit` returns the lit row of each attention; `row`: the index of
- * the lit word.
+ * Returns what the figure showed before the changes. `lit` returns the highlighted row of each attention; `row`: the
+ * index of the highlighted word.
  */
 export async function beforeChanges(app: App, row: number, lit: (id: FamilyId) => RowPlace): Promise<Before> {
   const { reference, current } = app.result;

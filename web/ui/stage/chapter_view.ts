@@ -62,8 +62,8 @@ export function goOn(app: App, by: 1 | -1) {
 }
 
 /**
- * Moves through the acts with the keys of a presentation remote, wherever the focus is, except in a field, where a key
- * has a meaning of its own, and behind an opened box or the sheet.
+ * Moves through the acts with the keys of a presentation remote. This works wherever the focus is, except in a field
+ * and on elements that use the key themselves, and not while a box or the sheet is open.
  */
 export function chapterKey(app: App, event: KeyboardEvent) {
   const { chapter, view, zoom, sheet } = app.state;
@@ -77,7 +77,9 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   goOn(app, on ? 1 : -1);
 }
 
-/** Applies the changes of each act while the act is shown, even to a new sentence, and lights what the act is about. */
+/**
+ * Applies the changes of each act while the act is shown, even to a new sentence, and highlights what the act is about.
+ */
 export function followChapters(app: App) {
   let shown: Act | null = null;
   let about = "";

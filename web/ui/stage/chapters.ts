@@ -1,5 +1,5 @@
-// The chapters: for each act, what the act lights, up to which box the figure is computed, what the act changes, and
-// the numbers in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
+// The chapters: for each act, what the act highlights, up to which box the figure is computed, what the act changes,
+// and the numbers in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
@@ -37,7 +37,8 @@ export interface Act {
   lit: string[];
   risen: Risen;
   /**
-   * Returns what the act lights. Without this function, the word, heads and box that the reader has chosen stay lit.
+   * Returns what the act highlights. Without this function, the word, heads and box that the reader has chosen stay
+   * highlighted.
    */
   looks?(app: App): Promise<Partial<Looks> | null>;
   /** Returns the changes that apply while the act is shown; null = the reader's own changes. */
@@ -351,7 +352,7 @@ async function deciding(app: App) {
   return { opening, head: all.reduce((best, one) => (one.margin < best.margin ? one : best)) };
 }
 
-/** Lights the word of the opening, and the head that matters most for it. */
+/** Highlights the word with which the sentence opened, and the head that matters most for this word. */
 async function decided(app: App): Promise<Partial<Looks> | null> {
   const found = await deciding(app);
   if (!found) return null;
@@ -363,7 +364,10 @@ async function decided(app: App): Promise<Partial<Looks> | null> {
   return { row: found.opening.row, sourceWord: null, heads, box };
 }
 
-/** Returns the word of the opening, its rival, and how many times as probable as the rival the word is. */
+/**
+ * Returns the word with which the sentence opened, the rival of this word, and how many times as probable as the rival
+ * the word is.
+ */
 async function choiceOf(app: App, { row, rival }: Opening, { trace, outputTokens, hypothesis }: Translated) {
   const logProbs = rowOf(await trace.get("log_probs"), row);
   const word = hypothesis.ids[row];
@@ -432,8 +436,8 @@ async function offOf(app: App): Promise<Found> {
 }
 
 /**
- * Returns the mistakes whose effect is visible in one sentence and that the figure can draw; the figure's ribbons
- * always come from the source.
+ * Returns the mistakes whose effect is visible in one sentence and that the figure can draw. The mistake `decoder_keys`
+ * is left out, because the figure always draws the memory as coming from the source.
  */
 export function mistakesOf({ config }: App) {
   return config.mistakes

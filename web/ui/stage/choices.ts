@@ -30,7 +30,7 @@ export function isLeftwards(words: string[]) {
 
 /**
  * Returns the heads that get a picture: all heads if there are up to eight, otherwise the heads with the largest
- * weights in the lit row.
+ * weights in the highlighted row.
  */
 export function picturedHeads(
   app: App,

@@ -1,5 +1,5 @@
-// The panel of an opened embedding: a word's row of the embedding table, scaled, plus one number from the wave of each
-// dimension.
+// The panel of an opened embedding: a word's scaled row of the embedding table, the vector of its position, and their
+// sum; each dimension of the position vectors is drawn as a wave.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";

@@ -56,7 +56,7 @@ const BETWEEN = 8; // points of a wave between neighbouring positions
 const NEIGHBOURS = 12;
 const SHOWN_WAVES = 3;
 
-/** Returns the data of the embedding that `state.zoom` names. `row`: the index of the lit word. */
+/** Returns the data of the embedding that `state.zoom` names. `row`: the index of the highlighted word. */
 export async function readEmbedding(app: App, box: string, row: number): Promise<EmbeddingReading> {
   const side = box.startsWith("encoder") ? "source" : "target";
   const { current } = app.result;

@@ -342,7 +342,10 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return tableRow(name, cells, isOpen);
   }
 
-  /** Returns the absolute values that fill a cell in the rows of W₁, a cell in the columns of W₂, and a unit's bar. */
+  /**
+   * Returns the largest absolute values among the rows of W₁, the columns of W₂ and the units; a number of this size
+   * fills its cell or its bar.
+   */
   function largestSizes() {
     const columns = units.map((unit, at) =>
       (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit]),

@@ -1,5 +1,6 @@
 // The animation of Play: a dot runs from each word that is attended to; the output of a sub-layer drops onto the strand
-// and is added; and a written word flies to the decoder's input. Each shape is drawn once, and the browser animates it.
+// (the word's vertical line) and is added; and a written word flies to the decoder's input. Each shape is drawn once,
+// and the browser animates it.
 import { drawing } from "../figure.ts";
 import { wantsStillness } from "./glide.ts";
 import { boxOf, middle, ribbonPath } from "./geometry.ts";
@@ -102,7 +103,8 @@ function dropFrom(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing:
 }
 
 /**
- * Moves the tiles of vectors upwards: in the encoder the tiles of all words, in the decoder the tile of the lit row.
+ * Moves the tiles of vectors upwards: in the encoder the tiles of all words, in the decoder the tile of the highlighted
+ * row.
  */
 function tiles(
   layer: SVGElement,

@@ -1,5 +1,6 @@
-// The layout of the stage: the boxes of Figure 1, a column for each word, and the ribbons of the memory. Lengths are in
-// px of the stage's own plane, which is scaled as a whole.
+// The layout of the stage: the boxes of Figure 1, a column for each word, and the ribbons: one line for each source
+// word, from the encoder's last vector to cross-attention. Lengths are in px of the stage's own plane, which is scaled
+// as a whole.
 
 import { SUBLAYERS } from "../../engine/model.ts";
 import type { Stack } from "../../engine/types.ts";
@@ -18,8 +19,8 @@ export interface Box {
 }
 
 /**
- * The columns of a side's words: their middles, their widths, whether a column shows its word or only a thread, and
- * the vertical offset of each word. Words that are too wide for one line alternate between two lines.
+ * The columns of a side's words: their middles, their widths, whether a column shows its word or only a thin line (a
+ * thread), and the vertical offset of each word. Words that are too wide for one line alternate between two lines.
  */
 export interface Columns {
   at: number[];
@@ -68,11 +69,11 @@ export interface Plan {
   layers: Record<Stack, number>;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
-  /** The lit box, which gets the height that remains. */
+  /** The highlighted box, which gets the height that remains. */
   lit: string;
   /** Whether the words of a second translation are shown under the written words. */
   second: boolean;
-  /** The maximum number of lines between which words alternate. */
+  /** The maximum number of lines on which the words of one side may stand alternately. */
   lines: 1 | 2;
   /** The width of the longest name of a stack's boxes. */
   names: Record<Stack, number>;
@@ -83,7 +84,7 @@ export interface Plan {
     Stack,
     { labels: string[][]; keep(column: number): boolean; lit: number; leftwards: boolean }
   >;
-  /** Returns the width of a word, in bold type and with a frame if it is lit. */
+  /** Returns the width of a word, in bold type and with a frame if it is highlighted. */
   measure(text: string, isLit?: boolean): number;
 }
 
@@ -103,7 +104,7 @@ const GAP = 8;
 const LINE = 26; // distance between two lines of words
 const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
-const TALL = { add: 52, emb: 84 }; // heights when lit; otherwise these boxes are SLIM
+const TALL = { add: 52, emb: 84 }; // heights when highlighted; otherwise these boxes are SLIM
 const EDGE = { usual: 16, slim: 8 };
 
 /**
@@ -273,7 +274,7 @@ function edgeHeights(layers: number, open: number, isTight = false) {
   return { height, below: span(open), above: span(layers - 1 - open) };
 }
 
-/** Returns the x coordinate at which the decoder begins, in proportion to 686 of 1440. */
+/** Returns the x coordinate at which the decoder begins, at about 48 % of the figure's width (686 px of 1440 px). */
 export function splitOf(width: number) {
   return Math.round(width * 0.4765);
 }
@@ -340,7 +341,7 @@ function wide(plan: Plan): Geometry {
 
   const level = own.map(({ id, usual }) => {
     if (plan.alone) return usual;
-    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights in both stacks, unless a box is lit
+    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights in both stacks, unless one is highlighted
     return `encoder.${id}` === plan.lit
       ? Math.min(usual, Math.max(84, plan.height - 600)) // a low window needs room for the sentence above
       : `decoder.${id}` === plan.lit

@@ -7,7 +7,7 @@ import { HUES, lines, path, rectangle, text } from "./pen.ts";
 import type { Box, Span, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 
-/** Draws everything that does not depend on which word is lit. */
+/** Draws everything that does not depend on which word is highlighted. */
 export function drawGround(pen: Pen) {
   const { geometry } = pen;
   const stacks = [geometry.encoder, geometry.decoder];

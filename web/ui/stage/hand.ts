@@ -1,5 +1,6 @@
-// Turning rows of attention by hand. While the reader holds the rows, the model is recomputed at each move; when the
-// reader releases the rows, the turned rows become one of the page's changes.
+// Lets the reader turn rows of attention: set a row so that its head attends to the word that the reader chooses. While
+// the reader holds the rows, the model is recomputed at each move; when the reader releases the rows, the turned rows
+// become one of the page's changes.
 import { rowOf } from "../../engine/tensor.ts";
 import { splitWeights, withRows } from "../../engine/turning.ts";
 

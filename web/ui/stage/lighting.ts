@@ -8,7 +8,7 @@ import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
 
 /**
- * Lights the opening of a translation: the word with the most interesting rival and, in each attention, the head
+ * Highlights the opening of a translation: the word with the most interesting rival and, in each attention, the head
  * whose removal costs the word most. An opening that Python has measured is available at once; otherwise the page
  * measures the opening after painting. `signal` aborts the measuring.
  */
@@ -36,7 +36,7 @@ export async function lightOpening(app: App, translated: Translated, signal: Abo
 }
 
 /**
- * Returns the index of the word that is lit on the stage: the word that the reader has chosen; or the word that
+ * Returns the index of the word that is highlighted on the stage: the word that the reader has chosen; or the word that
  * Python has measured, if nothing is changed; or else the word of the translation's closest call.
  */
 export async function litRow(app: App) {

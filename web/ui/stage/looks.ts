@@ -1,5 +1,5 @@
-// The geometry of an attention's lit row: where the words that it can attend to are drawn, and thus where its handle
-// can move.
+// The geometry of an attention's highlighted row: the points at which the words that the row can attend to are drawn,
+// along which the reader can drag the row's handle.
 import { FAMILIES, attentionName } from "../heads.ts";
 import { boxOf, ribbonHeight } from "./geometry.ts";
 import { SIDES } from "./pen.ts";
@@ -20,7 +20,7 @@ export interface Look extends RowPlace {
   isArc: boolean;
 }
 
-/** Returns the lit row of an attention. */
+/** Returns the highlighted row of an attention. */
 export function lookOf({ geometry, numbers }: Pen, id: FamilyId): Look {
   const family = FAMILIES.find((one) => one.id === id) as Family;
   const { stack } = family;

@@ -39,7 +39,7 @@ function linearX({ geometry: { decoder, narrow }, numbers }: Pen) {
   );
 }
 
-/** Draws the likeliest next words as bars that start at the lit strand. */
+/** Draws the likeliest next words as bars that start at the vertical line (the strand) of the highlighted word. */
 export function drawSoftmax(pen: Pen) {
   const { geometry, numbers, measure } = pen;
   const { decoder, narrow } = geometry;
@@ -121,8 +121,8 @@ export function drawSoftmax(pen: Pen) {
 }
 
 /**
- * Draws the logit lens: beside the lit strand, at each decoder box that adds something, the word that the model would
- * write there.
+ * Draws the logit lens: beside the vertical line (the strand) of the highlighted word, at each decoder box that adds
+ * something, the word that the model would write there.
  */
 export function drawGuesses(pen: Pen) {
   const { geometry, numbers } = pen;
@@ -142,7 +142,7 @@ export function drawGuesses(pen: Pen) {
   });
 }
 
-/** Draws the button that explains why the lit word was written, under the name of the softmax box. */
+/** Draws the button that explains why the highlighted word was written, under the name of the softmax box. */
 export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
   if (pen.written !== null && pen.written <= numbers.row) return []; // the word has not been written yet

@@ -28,7 +28,7 @@ export interface Guess extends Candidate {
 
 export interface StageNumbers {
   translated: Translated;
-  /** The index of the lit output word, which is also the decoder's row that writes it. */
+  /** The index of the highlighted output word, which is also the decoder's row that writes it. */
   row: number;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
@@ -36,11 +36,11 @@ export interface StageNumbers {
   heads: Record<FamilyId, number>;
   /** The weights of each family's attention in the open layer, [H, T, S]. */
   weights: Record<FamilyId, Tensor>;
-  /** The lit row of the head that is shown, for each family. */
+  /** The highlighted row of the head that is shown, for each family. */
   rows: Record<FamilyId, Float32Array>;
   /**
-   * The position of each lit row's handle: at the word that is attended to most, or between two words while the reader
-   * drags it.
+   * The position of each highlighted row's handle: at the word that is attended to most, or between two words while the
+   * reader drags the handle.
    */
   at: Record<FamilyId, number>;
   /** What the figure showed before the reader's changes. */
@@ -48,11 +48,11 @@ export interface StageNumbers {
   /** The steps of the forward pass; a planted mistake replaces some of them. */
   steps: Steps;
   /**
-   * The weights of the source words in the lit row of cross-attention; all 0 if a mistake makes cross-attention
+   * The weights of the source words in the highlighted row of cross-attention; all 0 if a mistake makes cross-attention
    * attend to the decoder's own words.
    */
   read: Float32Array;
-  /** The index of the lit source word. */
+  /** The index of the highlighted source word. */
   source: number;
   /** The vectors that boxes show, [T, D], by name, such as "decoder.feed_forward". */
   vectors: Map<string, Tensor>;

@@ -1,4 +1,4 @@
-// Chooses the word and the heads that are lit when a sentence opens, by the same rules as Python's
+// Chooses the word and the heads that are highlighted when a sentence opens, by the same rules as Python's
 // watch/explorer/opening.py.
 import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
@@ -108,8 +108,8 @@ async function measuredNeeds(app: App, translated: Translated, row: number): Pro
 }
 
 /**
- * Returns a written word and its rivals, strongest first. For the word that is lit when an example opens, the rival of
- * the opening comes first, so that the whole page compares the same two words.
+ * Returns a written word and its rivals, strongest first. For the word that is highlighted when an example opens, the
+ * rival of the opening comes first, so that the whole page compares the same two words.
  */
 export async function rivalsAt(
   { payload, state }: App,

@@ -10,7 +10,7 @@ import type { StageNumbers } from "./numbers.ts";
 export interface Pen {
   geometry: Geometry;
   numbers: StageNumbers;
-  /** The lit box, such as "decoder.cross_attention". */
+  /** The highlighted box, such as "decoder.cross_attention". */
   box: string;
   colours: Colours;
   measure(text: string, size?: number, weight?: number): number;
@@ -86,13 +86,13 @@ export function path(
 
 /**
  * Returns how many columns of a stack have been computed: all columns of the encoder, and the decoder's columns up to
- * the lit row.
+ * the highlighted row.
  */
 export function reached({ stack }: StackPlace, { row }: StageNumbers) {
   return stack === "encoder" ? Infinity : row + 1;
 }
 
-/** Returns how strongly a column is lit, from 0 to 1. */
+/** Returns how strongly a column is highlighted, from 0 to 1. */
 export function light(stack: Stack, { read, row, source }: StageNumbers, column: number) {
   if (stack === "decoder") return Number(column === row);
   return column === source ? Math.max(read[column] ?? 0, 0.3) : (read[column] ?? 0);

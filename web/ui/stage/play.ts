@@ -7,8 +7,8 @@ import type { App } from "../app.ts";
 import type { Geometry, StackPlace } from "./geometry.ts";
 
 /**
- * One act: the index of the written word, the lit box, and the box up to which each stack is shown ("" = the stack
- * has not begun).
+ * One act: the index of the written word, the highlighted box, and the box up to which each stack is shown ("" = the
+ * stack has not begun).
  */
 export interface Act {
   row: number;

@@ -19,9 +19,9 @@ export const SIDES = ["left", "right", "value"] as const;
 const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
 /**
- * Returns a number's terms as a table: the largest terms in their original order, the sum of the other terms, and
- * lines below. `headings`: of the columns of numbers; if there is one more heading, the first heading belongs to the
- * labels. `most`: the maximum number of terms. `go`: makes each number that has a cell a button.
+ * Returns a number's terms as a table: the largest terms in their original order, the sum of the other terms, and lines
+ * below. `headings`: the headings of the columns of numbers, optionally preceded by a heading of the column of labels.
+ * `most`: the maximum number of terms. `go`: makes each number that has a cell a button.
  */
 export function receiptTable(
   app: App,

@@ -55,7 +55,10 @@ export interface Second {
   written: Seat[];
   /** The words that both decoders read, as pairs of positions. */
   rows: Pair[];
-  /** The second translation's lit rows, arranged by the columns of the first translation. */
+  /**
+   * The second translation's highlighted rows; each weight stands in the column of the first translation in which its
+   * word is shown.
+   */
   lit: Partial<Record<FamilyId, Float32Array>>;
   /**
    * For each point with weights: the weights of the second translation minus the weights of the first, at the words
@@ -65,7 +68,7 @@ export interface Second {
 }
 
 const MOST_WEIGHTS = 3;
-/** The last comparison, which is reused for every word that the reader lights. */
+/** The last comparison, which is reused for every word that the reader highlights. */
 const last: WeakMap<App, { key: unknown[]; made: Promise<Second> }> = new WeakMap();
 
 /** Returns the second translation that the reader has asked for, or null. */
@@ -134,8 +137,8 @@ function otherOf(app: App, { changes }: Translated, own: string, step: number | 
 }
 
 /**
- * Returns tokens with their columns of the first translation: shared words below their counterparts, the other words
- * between the shared words, in order.
+ * Returns the tokens of the second translation, each with a column of the first translation: a shared word gets the
+ * column of its counterpart, and other words get the columns between shared words, in order.
  */
 function seats(tokens: string[], columns: number, pairs: Pair[], changes: number[] = []): Seat[] {
   let [column, at] = [-1, 0];
@@ -148,13 +151,13 @@ function seats(tokens: string[], columns: number, pairs: Pair[], changes: number
   });
 }
 
-/** Returns the second translation's text in a column; "" if it has no word there. */
+/** Returns the words of the second translation that are shown in a column; "" if the column has none. */
 export function seated(all: Seat[], column: number, t: App["t"]) {
   const here = all.filter((one) => one.column === column);
   return here.map(({ token }) => tokenName(token, t)).join(" ");
 }
 
-/** Adds the second translation's lit rows to the numbers of the figure. */
+/** Adds the second translation's highlighted rows to the numbers of the figure. */
 export async function withSecond(app: App, numbers: StageNumbers): Promise<StageNumbers> {
   const second = await secondOf(app);
   if (!second) return numbers;
@@ -168,8 +171,9 @@ export async function withSecond(app: App, numbers: StageNumbers): Promise<Stage
 }
 
 /**
- * Returns the second translation's row that corresponds to the lit row of the first translation, arranged by the
- * first translation's columns.
+ * Returns the row of the second translation that belongs to the same word as the highlighted row of the first
+ * translation; undefined if the second translation lacks this word. Each weight stands at the index of the same word in
+ * the first translation.
  */
 function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, weights: Tensor) {
   const own =
@@ -189,8 +193,8 @@ function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, we
 // Drawing
 
 /**
- * Draws the second translation: its words under the words of the first translation, its lit rows as dashed lines, and
- * outlines where weights differ.
+ * Draws the second translation: its words under the words of the first translation, its highlighted rows as dashed
+ * lines, and outlines where weights differ.
  */
 export function drawSecond(pen: Pen): Child[] {
   const { geometry, numbers } = pen;

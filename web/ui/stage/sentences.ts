@@ -1,5 +1,5 @@
-// The sentence about the lit word, row or box. The sentence only claims what a number of the trace or a measurement
-// shows; `python -m benchmarks.truth` checks its claims against PyTorch.
+// The sentence about the highlighted word, row or box. The sentence only claims what a number of the trace or a
+// measurement shows; `python -m benchmarks.truth` checks its claims against PyTorch.
 import { largestPlace } from "../../engine/tensor.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
@@ -29,15 +29,15 @@ export interface Said {
 }
 
 /**
- * What a head contributes to the lit word: the word's probability with all heads, and its probability without this
- * head.
+ * What a head contributes to the highlighted word: the word's probability with all heads, and its probability without
+ * this head.
  */
 export interface Worth {
   before: number;
   after: number;
   /** Whether it is known that removing any other head costs the word less. */
   isMost: boolean;
-  /** The source words on which the lit word depends most; null if unknown. */
+  /** The source words on which the highlighted word depends most; null if unknown. */
   needs: Needs | null;
 }
 
@@ -56,7 +56,7 @@ const PAPER: Record<string, string> = {
   softmax: "§3.4",
 };
 
-/** The numbers and words that sentences about a box may contain, and the side whose colour each word gets. */
+/** Returns the numbers and words that sentences about a box may contain, and the side whose colour each word gets. */
 function namedIn(app: App, box: string, numbers: StageNumbers) {
   const { translated, row, source, open, heads } = numbers;
   const { t } = app;
@@ -128,7 +128,7 @@ export function spoken(sentence: Said["sentence"]): Child[] {
   return sentence.map(({ text, side }) => (side ? element("bdi", { class: `gfs-${side}` }, text) : text));
 }
 
-/** Returns the stage's text about its lit box. */
+/** Returns the stage's text about its highlighted box. */
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
   const { translated } = numbers;
   const { t } = app;
@@ -156,7 +156,10 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   };
 }
 
-/** Returns an invented worth that gives the longest possible text; null if nothing can be measured. */
+/**
+ * Returns made-up measurements for which the stage's text is as long as it can be, to reserve space before the real
+ * measurements arrive; null if the page cannot measure.
+ */
 export function longestWorth({ engine, payload, state }: App, numbers: StageNumbers): Worth | null {
   if (engine.live !== true) return null;
   const { candidates, translated } = numbers;
@@ -167,7 +170,7 @@ export function longestWorth({ engine, payload, state }: App, numbers: StageNumb
   return { before: 0.999, after: 0.001, isMost: true, needs };
 }
 
-/** Returns a text with the position of the lit word in the output, such as "word 3 of 9". */
+/** Returns a text with the position of the highlighted word in the output, such as "word 3 of 9". */
 export function placeOfWord({ t }: App, { row, translated }: StageNumbers) {
   return t("stage.word.of", row + 1, translated.outputTokens.length);
 }
@@ -227,7 +230,7 @@ function turnedWords(app: App, { translated, before, row, source }: StageNumbers
   return t("stage.more.turned", [...rows.slice(0, MOST_TURNED), more].filter(Boolean).join("; "));
 }
 
-/** Returns whether the weights of a lit row sum to 1; a mistake in the softmax can prevent this. */
+/** Returns whether the weights of a highlighted row sum to 1; a mistake in the softmax can prevent this. */
 export function areShares({ rows }: StageNumbers, id: FamilyId) {
   return Math.abs(rows[id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
 }
@@ -277,7 +280,7 @@ export function needsText(
   return app.t(key, name(outputTokens[row]), name(rival), probabilityWords(before), ...said);
 }
 
-/** Returns whether no head of the decoder's lit row attends to a later word. */
+/** Returns whether no head of the decoder's highlighted row attends to a later word. */
 export function hidesLater(app: App, { weights, open, row }: StageNumbers) {
   const [count] = weights.decoder.shape;
   const mask = app.mask(attentionName(FAMILIES[2], open.decoder));

@@ -79,7 +79,7 @@ const RISING = [
   "guesses",
   "look",
 ];
-const GROWS = 260; // ms for resizing the lit box
+const GROWS = 260; // ms for resizing the highlighted box
 const WIDENS = 700; // ms for expanding the outline into the stage
 const WIDEST = 1440;
 const MOST_CHANGED = 5; // maximum number of words that keep their names because the last step changed them
@@ -198,7 +198,7 @@ class StageView {
   #flying = drawing("g", { class: "gfs-flying" });
   #hasBegun = false;
   #lighting = new AbortController();
-  /** The translation whose opening has been lit. */
+  /** The translation whose first word and heads have been highlighted. */
   #opened: Translated | null = null;
   /** Functions that say which words of the source, and of the translation, have changed since the last drawing. */
   #changed = [changedWords(), changedWords()];
@@ -317,7 +317,7 @@ class StageView {
     window.addEventListener("resize", () => this.#redraw(), { signal: app.signal });
   }
 
-  /** Lights the word and heads with which a sentence opens, once for each translation. */
+  /** Highlights the word and heads with which a sentence opens, once for each translation. */
   #light() {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
@@ -411,7 +411,7 @@ class StageView {
     fly(this.#flying, this.#pen as Pen, act, this.#player.isFirst);
   }
 
-  /** The lit box: the box of the act of Play or of the chapter, or else the box that the reader has chosen. */
+  /** The highlighted box: the box of the act of Play or of the chapter, or else the box that the reader has chosen. */
   get #box() {
     return this.#player.act?.box ?? (this.#act?.box || this.#app.state.box);
   }
@@ -511,7 +511,7 @@ class StageView {
     });
   }
 
-  /** Returns the width of the widest name of a stack's boxes, measured as if each box were lit. */
+  /** Returns the width of the widest name of a stack's boxes, measured as if each box were highlighted. */
   #widestName(stack: Stack) {
     const {
       payload,
@@ -836,7 +836,10 @@ class StageView {
     this.#fit(pen);
   }
 
-  /** Returns the probability of the lit word with and without the lit head; null if the page cannot compute. */
+  /**
+   * Returns the probability of the highlighted word with and without the highlighted head; null if the page cannot
+   * compute.
+   */
   async #measureWorth({ translated, row, heads, open }: StageNumbers, box: string): Promise<Worth | null> {
     const app = this.#app;
     if (app.engine.live !== true) return null;
@@ -885,10 +888,10 @@ class StageView {
     return y > words[0] && y < words[1] && x > across[0] && x < across[1];
   }
 
-  /** Lights a word: a source word, or an output word that was clicked where it is written or read. Ends Play. */
+  /** Highlights a word: a source word, or an output word that was clicked where it is written or read. Ends Play. */
   #choose(kind: string, column: number) {
     this.#player.leave();
-    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // keeps the lit output word
+    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // keeps the highlighted output word
     this.#app.show({
       row: column,
       sourceWord: null,
@@ -901,7 +904,7 @@ class StageView {
     const { heads } = this.#app.state;
     this.#app.show({
       heads: { ...heads, [family]: { ...heads[family], head } },
-      ...(family !== "encoder" && { sourceWord: null }), // a head of the encoder keeps the lit source word
+      ...(family !== "encoder" && { sourceWord: null }), // a head of the encoder keeps the highlighted source word
     });
   }
 
@@ -926,7 +929,7 @@ class StageView {
     this.#app.show({ zoom: { box, key: null }, panel: "guesses", row: numbers.row });
   }
 
-  /** Lights a box; if the box is already lit, opens it. */
+  /** Highlights a box; if the box is already highlighted, opens it. */
   #openBox(box: string) {
     if (box !== this.#app.state.box && !this.#act) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
@@ -940,7 +943,7 @@ class StageView {
     });
   }
 
-  /** Starts dragging the handle of a lit row. */
+  /** Starts dragging the handle of a highlighted row. */
   #take(event: PointerEvent) {
     this.#svg.blur(); // avoids a focus outline when the mouse is used
     const family = handleOf(event.target as Element);

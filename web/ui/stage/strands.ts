@@ -46,7 +46,10 @@ function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
 }
 
-/** Draws the lit strands: the strands of the source words that are attended to, and the strand of the written word. */
+/**
+ * Draws the highlighted strands: the strands of the source words that are attended to, and the strand of the written
+ * word.
+ */
 export function drawLitStrands(pen: Pen) {
   const { geometry, numbers } = pen;
   const { encoder, decoder } = geometry;
@@ -82,7 +85,7 @@ export function drawLitStrands(pen: Pen) {
   return made;
 }
 
-/** Returns the vertical parts of a lit strand, from the bottom up. Boxes with tiles are left out. */
+/** Returns the vertical parts of a highlighted strand, from the bottom up. Boxes with tiles are left out. */
 function between(
   place: StackPlace,
   geometry: Geometry,
@@ -127,7 +130,10 @@ export function arcPath(place: StackPlace, from: number, to: number, id = "self_
   return `M${at[from]} ${bottom - 1}C${at[from]} ${y} ${at[to]} ${y} ${at[to]} ${top + 1}`;
 }
 
-/** Returns the height at which the lit ribbon meets the lit strand. */
+/**
+ * Returns the height at which the ribbon of the highlighted source word crosses the strand of the highlighted output
+ * word.
+ */
 export function crossing(pen: Pen) {
   return pointOf(lookOf(pen, "cross"), pen.numbers.at.cross).y;
 }

@@ -9,9 +9,9 @@ export interface Strip {
   /** A name for the numbers, for screen readers. */
   name: string;
   numbers: ArrayLike<number>;
-  /** The absolute value that fills a cell. */
+  /** The absolute value at which a number's square or bar fills its cell. */
   largest: number;
-  /** The absolute value of a negative number that fills a cell, if negative numbers have their own scale. */
+  /** The same limit for negative numbers, if they have their own scale. */
   low?: number;
   width: number;
   height: number;

@@ -108,7 +108,7 @@ async function logChance(app: App, word: string, temperature = 1) {
   return logSoftmax(tensor([1, logits.length], logits)).data[reference.hypothesis.ids[row]];
 }
 
-/** Returns the index of the lit source word. */
+/** Returns the index of the highlighted source word. */
 async function litSource(app: App) {
   const { layer, head } = app.state.heads.cross;
   const read = weightsIn(app, `decoder.layers.${layer}.cross_attention`, head, await litRow(app));

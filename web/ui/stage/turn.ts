@@ -1,5 +1,5 @@
-// Turning attention on the figure: the reader drags the handle of a lit row of attention to another word, and the model
-// is recomputed at each move. On release, the turned row becomes one of the page's changes.
+// Turning attention on the figure: the reader drags the handle of a highlighted row of attention to another word, and
+// the model is recomputed at each move. On release, the turned row becomes one of the page's changes.
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app.ts";
 import { Hand } from "./hand.ts";
@@ -53,8 +53,8 @@ export class Turner {
   }
 
   /**
-   * Starts turning the lit row of an attention. Returns whether the row can be turned; in a recording, no row can be
-   * turned.
+   * Starts turning the highlighted row of an attention. Returns whether the row can be turned; in a recording, no row
+   * can be turned.
    */
   hold(family: FamilyId) {
     const pen = this.#stage.pen();

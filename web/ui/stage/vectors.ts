@@ -11,7 +11,7 @@ import type { Box, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { Cells } from "./tiles.ts";
 
-/** Draws the vectors in their boxes: grey tiles, and coloured tiles for the lit words. */
+/** Draws the vectors in their boxes: grey tiles, and coloured tiles for the highlighted words. */
 export function drawTiles(pen: Pen) {
   const { geometry, numbers, colours } = pen;
   return [geometry.encoder, geometry.decoder].flatMap((place) =>
@@ -73,7 +73,7 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
   ];
 }
 
-/** Returns the background of a tile, which hides the strand; a lit tile has a frame. */
+/** Returns the background of a tile, which hides the word's vertical line behind it; a highlighted tile has a frame. */
 function ground(
   { numbers }: Pen,
   { stack, columns }: StackPlace,

@@ -5,11 +5,11 @@ import { boxOf } from "./geometry.ts";
 import type { Stack } from "../../engine/types.ts";
 import type { Geometry } from "./geometry.ts";
 
-const AROUND = 3; // px that stay clear around a lit box
+const AROUND = 3; // px that stay clear around a highlighted box
 
 /**
- * Returns a veil over the figure with a window for each of these boxes; null if the list is empty, which means that
- * all boxes are lit.
+ * Returns a veil over the figure with a window for each of these boxes; null if the list is empty, which means that all
+ * boxes are highlighted.
  */
 export function veilOf(geometry: Geometry, lit: string[]) {
   if (lit.length === 0) return null;

@@ -67,7 +67,10 @@ export interface WordsReading extends NextWord {
   /** The inputs of the softmax, which are the logits unless a mistake changes them; and the symbol of these inputs. */
   scores: Float32Array;
   symbol: string;
-  /** The position with the closest competition, if there is hardly any competition at this position; otherwise null. */
+  /**
+   * If the word at the shown position has hardly any competition: the position at which the two likeliest words are
+   * closest; otherwise null.
+   */
   closest: Step | null;
 }
 
@@ -94,7 +97,10 @@ const TINY = 2 ** -126; // as in engine/sampling.ts
 /** A word with at least this probability has no rival of interest. */
 const SURE = 0.9;
 
-/** Returns the data of the Linear or Softmax that `state.zoom` names, with about `count` words. `row`: the lit row. */
+/**
+ * Returns the data of the Linear or Softmax that `state.zoom` names, with about `count` words. `row`: the highlighted
+ * row.
+ */
 export async function readWords(app: App, box: string, row: number, count: number): Promise<WordsReading> {
   const { current } = app.result;
   const { hypothesis, outputTokens, targetTokens, prefixIds, trace, changes } = current;

@@ -43,7 +43,8 @@ export function createZoom(app: App, lit: () => Lit | null) {
 }
 
 /**
- * Returns the figure as a map: its boxes, and the path of the lit word. A click opens a box, or returns to the figure.
+ * Returns the figure as a map: its boxes, and the path of the highlighted word. A click opens a box, or returns to the
+ * figure.
  */
 function mapOf(app: App, { geometry, numbers }: Pen) {
   const { width, height, encoder, decoder } = geometry;

@@ -16,7 +16,10 @@ export function stripX(width: number, count: number, at: number) {
   return LABELS + INSET + ((at + 0.5) * (width - LABELS - MARGIN - 2 * INSET)) / count;
 }
 
-/** Returns a vector's step and strip. `width`: of the panel. `more`: further elements inside the strip's box. */
+/**
+ * Returns the name of a vector's step and the strip with the vector's numbers. `width`: of the panel. `more`: further
+ * elements inside the strip's box.
+ */
 export function vectorBand(
   step: HTMLElement,
   strip: Omit<Strip, "width" | "height">,

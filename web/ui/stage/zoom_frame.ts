@@ -10,7 +10,7 @@ import type { State } from "../state.ts";
 import type { Child } from "../types.ts";
 import type { Kind } from "./geometry.ts";
 
-/** The indices of the words that are lit on the stage if the reader has chosen no word. */
+/** The indices of the words that are highlighted on the stage if the reader has chosen no word. */
 export interface Lit {
   row: number;
   source: number;
@@ -29,7 +29,7 @@ export type Value = string | number | { word: string; side: Side };
 /** An opened box: a worked calculation with its explanation. */
 export interface Opened {
   kind: Kind;
-  /** Identifies the shown part. When it changes, the panel's open row is scrolled into view. */
+  /** Identifies the shown part. When this text changes, the panel's open row is scrolled into view. */
   place: string;
   /** The title, such as "Cross-attention, layer 1, head 5". */
   name: string;
@@ -70,7 +70,7 @@ const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
 
 /**
  * Returns the element that shows the box of `state.zoom`; the element is empty if no box is opened. `lit` returns the
- * words that are lit on the stage if the reader has chosen no word.
+ * words that are highlighted on the stage if the reader has chosen no word.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
   const about = element("div", { class: "gfz-about" });

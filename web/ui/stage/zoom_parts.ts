@@ -40,8 +40,8 @@ export function rowAt({ shape, data }: Tensor, lead: number[]) {
 }
 
 /**
- * Returns the open position of a stack: the position that the reader has chosen, or else the position that is lit on
- * the stage.
+ * Returns the open position of a stack: the position that the reader has chosen, or else the position that is
+ * highlighted on the stage.
  */
 export function openRow({ state }: App, stack: Stack, lit: Lit | null, count: number) {
   const chosen = stack === "encoder" ? (state.sourceWord ?? lit?.source) : (state.row ?? lit?.row);
@@ -167,7 +167,7 @@ export function sumBox(
   return put(element("div", { class: "gfz-box" }, strip, said), place);
 }
 
-/** Returns the table of a panel's rows at its position. `widths`: of its columns, in px. */
+/** Returns the table of a panel's rows at its position. `widths`: the widths of the table's columns, in px. */
 export function rowsTable(
   caption: string,
   { widths, row, y }: { widths: number[]; row: number; y: number },

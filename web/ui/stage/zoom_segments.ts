@@ -45,7 +45,7 @@ export function segmentOf({ state }: App, box: string): Segment | null {
 
 /**
  * Returns the content of an opened box: the bar with the segments' names and `beside`, and below the bar the open
- * segment. The open segment is a panel, or `own()`, which is the calculation by default.
+ * segment. If the open segment is not a panel, `own()` returns the segment's content, such as the box's calculation.
  */
 export function withSegments(
   app: App,
