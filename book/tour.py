@@ -14,8 +14,8 @@
 # # The Transformer in ten minutes
 #
 # This page is a tour with pictures. It needs no mathematics and no programming, and you can print it. All words and
-# numbers on it come from a small model that translates English into French. `make demo` trains this model in about four
-# minutes. If you like to click rather than read, open [the chapters of the
+# numbers on it come from a small model that translates English into French, and that two processor cores train in about
+# four minutes. If you like to click rather than read, open [the chapters of the
 # explorer](../runs/demo/explorer.html#chapter=1); the first one is "Attention".
 
 # %% tags=["hide-input"]
@@ -64,8 +64,9 @@ Markdown(f"| English | the model's French |\n|---|---|\n| {TIRED} | {tired} |\n|
 # %% [markdown]
 # Look at the word for *it*. An animal is masculine in French, a street is feminine. So *it* becomes *il* where the
 # animal is meant, and *elle* where the street is meant. English does not say which: you know that animals get tired and
-# streets are wide. Nobody gave the model a rule for this. It has seen pairs of sentences, and nothing else. (A small
-# grammar has drawn these sentences at random, so some of them sound odd.)
+# streets are wide. Nobody gave the model a rule for this. It has seen pairs of sentences and nothing else, and these two
+# were not among them. (A small grammar drew the sentences at random, so some of them sound odd. In them, animals get
+# tired and streets are wide, and never the other way round.)
 #
 # How can a machine made of numbers do that?
 #
@@ -151,7 +152,7 @@ pictures.heat_map(
 # %% [markdown]
 # ## Each step looks at the words
 #
-# Now comes the step that gave the paper its title: *attention*. Stop at the moment when the decoder has written as far as
+# Now comes what gave the paper about this model its title, *Attention Is All You Need*. Stop at the moment when the decoder has written as far as
 # *parce qu'* and has to choose between *il* and *elle*. This step
 #
 # - asks a question, its <span style="color: #8f6ac8">**query**</span>;
@@ -211,7 +212,8 @@ def look(weights, tokens, word):
 by_tired, by_wide = pronoun_weights(trace, written), pronoun_weights(wide_trace, wide_written)
 at = {word: tokens.index(word) for word in ("animal", "street", "tired")}  # "wide" stands where "tired" does
 noun_head = (by_tired[:, at["animal"]] * by_wide[:, at["street"]]).argmax().item()
-clue_head = (by_tired[:, at["tired"]] * by_wide[:, at["tired"]]).argmax().item()
+clues = [[head for head, row in enumerate(one) if row[at["tired"]] > 0.5] for one in (by_tired, by_wide)]
+earlier = [head // heads < noun_head // heads for heads_of_one in clues for head in heads_of_one]
 look(by_tired[noun_head], tokens, "il" if "il" in written else "elle")
 
 # %% tags=["remove-input"]
@@ -226,15 +228,22 @@ noun = (
     f"It gives {by_tired[noun_head, at['animal']]:.0%} of its weight to “animal” in the first sentence, and "
     f"{by_wide[noun_head, at['street']]:.0%} to “street” in the second."
 )
+named = [", ".join(f"{head // heads}.{head % heads}" for head in one) or "–" for one in clues]
 clue = (
-    f"How does it know where to look? Head {clue_head % heads} of layer {clue_head // heads} gives "
-    f"{by_tired[clue_head, at['tired']]:.0%} of its weight to “tired” and {by_wide[clue_head, at['tired']]:.0%} to “wide”."
+    "How does it know where to look? These heads give more than half of their weight to the last word: "
+    f"{named[0]} to “tired”, {named[1]} to “wide”. (0.3 is head 3 of layer 0.)"
 )
-before = (
-    "It works in an earlier layer, so the later question can depend on what it has read."
-    if clue_head // heads < noun_head // heads
-    else "It does not work in an earlier layer, so the later question must learn of this word in another way."
-)
+if all(clues) and all(earlier):
+    before = "They work in an earlier layer, so the question of the head above can depend on what they have read."
+elif any(earlier):
+    before = (
+        "Some of them work in an earlier layer, so the question of the head above can depend on what they have read."
+    )
+else:
+    before = (
+        "None works in an earlier layer, so the question of the head above must depend on this word in another way."
+    )
+
 both = min(by_tired[noun_head, at["animal"]], by_wide[noun_head, at["street"]]) > 0.5
 verdict = (
     "Only one word has changed, and the same head looks at another noun."
@@ -252,10 +261,11 @@ Markdown("\n".join([same, noun, equal, verdict, "", clue, before]))
 #
 # ## Then each word works by itself
 #
-# After looking around, each word passes through a small network of its own, the *feed-forward* network. Attention mixes
-# words; this network works on what one word has gathered. Both steps *add* their result to the word's row, and do not
-# replace it. So what a word was in the beginning stays in the sum. This row, to which
-# each step adds, is called the *residual stream*. The two steps together are a *layer*.
+# After looking around, each word passes alone through a small network, the *feed-forward* network, which is the same for
+# all words. Attention mixes words; this network works on what one word has gathered. Both *add* their result to the
+# word's row, and do not replace it. So what a word was in the beginning stays in the sum. This row, to which each part
+# adds, is called the *residual stream*. The two parts together are a *layer*. (A layer of the decoder has a third part,
+# because it looks at the English and at the French so far.)
 
 # %% tags=["remove-input"]
 pictures.flow(
@@ -277,7 +287,7 @@ pictures.flow(
         ("add 2", "out"),
     ],
     row=0.6,
-    alt="One layer: the rows of the words go up in a straight line, and two steps beside the line add to them.",
+    alt="One layer: the rows of the words go up in a straight line, and two parts beside the line add to them.",
 )
 
 # %% tags=["remove-input"]
@@ -310,7 +320,7 @@ pictures.player(frames, captions)
 # %% [markdown]
 # While it writes, the decoder looks at the English words, as you have seen. This *cross-attention* is the only way
 # from the English to the French. Here is where it looks at each step, averaged over all heads. Most steps look at the
-# word that they translate, even where French has another order:
+# word that they translate:
 
 # %% tags=["remove-input"]
 cross = torch.stack([trace[f"decoder.layers.{layer}.cross_attention.weights"][0] for layer in range(layers)])
@@ -347,9 +357,9 @@ pictures.heat_map(
 # %% [markdown]
 # ## Who decides between *il* and *elle*?
 #
-# You can ask the model itself. Switch one head of the cross-attention off, and see how much more likely the right pronoun
-# still is. For "… too tired", the bars say how many times as likely *il* is as *elle*: once with all heads, then without
-# each of the heads that matter most. (At 1, both words are equally likely.)
+# The model itself can answer: one head of the cross-attention is switched off, and we see how much more likely the right
+# pronoun still is. For "… too tired", the bars say how many times as likely *il* is as *elle*: once with all heads, then
+# without each of the heads that matter most. (At 1, both words are equally likely.)
 
 # %% tags=["remove-input"]
 il, elle = (french.encode(word)[0] for word in ("il", "elle"))
@@ -381,19 +391,20 @@ pictures.bars(
 )
 
 # %% [markdown]
-# The shorter a bar, the more the model needs this head. Now switch off the heads one after the other, the most needed
-# first, until the translation changes:
+# The shorter a bar, the more the model needs this head. Now the heads are switched off one after the other, the most
+# needed first, until the translation changes:
 
 # %% tags=["remove-input"]
 off: dict[str, list[int]] = {}
+gone = []
 for layer, head in order:
+    gone.append(f"{layer}.{head}")
     off.setdefault(f"decoder.layers.{layer}.cross_attention", []).append(head)
     with gf.intervene(model, without_heads(off)):
         without = translator.translate([TIRED])[0].text
     if without != tired:
         break
 
-count = sum(map(len, off.values()))
 strongest = by_tired[order[0][0] * heads + order[0][1]]
 Markdown(
     f"With all heads, “il” is {everything:,.0f} times as likely as “elle”. Without head {order[0][1]} of layer "
@@ -401,10 +412,10 @@ Markdown(
     f"its weight to “{tokens[strongest.argmax()]}”.)\n"
     + (
         f"Then the translation changes: “{without}” A single head decides here."
-        if count == 1
+        if len(gone) == 1
         else "So “il” has lost most of its lead, but it is still the likelier word, and the translation stays the same. "
-        f"The translation changes when {count} of the {len(order)} heads are off: “{without}” "
-        "This head matters most, but it does not decide alone."
+        f"The translation changes when {len(gone)} of the {len(order)} heads are off ({', '.join(gone)}): “{without}” "
+        "So the first of them matters most, but it does not decide alone."
     )
 )
 
@@ -415,12 +426,12 @@ Markdown(
 #
 # In the beginning, all numbers that the model is to learn are random. Training shows it pairs of sentences, compares its
 # probabilities with the word that really comes next, and moves each number a little in the direction that would have
-# made the right word likelier. That is one *step*, and it is repeated with tens of thousands of pairs. During the demo's
-# training, snapshots of the model were kept. Each of them translates the same sentence, and always writes the likeliest
-# word (greedy search):
+# made the right word likelier. A *training step* does this for many pairs at once. The table and the curve below count
+# these steps. During the demo's training, snapshots of the model were kept. Each of them translates the same sentence,
+# and always writes the likeliest word (greedy search):
 
 # %% tags=["remove-input"]
-rows = ["| step | translation of “… too wide” |", "|---|---|"]
+rows = ["| training step | translation of “… too wide” |", "|---|---|"]
 for step, path in Snapshots(bundle.folder / "snapshots", keep=0).paths().items():
     young = copy.deepcopy(model)
     put_weights(young, read_weights(path), str(path))
@@ -435,7 +446,7 @@ Markdown("\n".join(rows))
 # %% tags=["remove-input"]
 pictures.curves(
     {"training loss": ([line["step"] for line in steps], [line["loss"] for line in steps])},
-    x_label="step",
+    x_label="training step",
     y_label="training loss",
     alt=f"The training loss falls from {steps[0]['loss']:.1f} to {steps[-1]['loss']:.2f}.",
 )
@@ -449,12 +460,12 @@ pictures.curves(
 # 1. Words become rows of numbers, and their positions are added.
 # 2. In attention, a query is compared with the key of each word, and the values of the words that fit are taken over,
 #    in several heads at once.
-# 3. A feed-forward network works on each word by itself. Both steps add to the row.
+# 3. A feed-forward network works on each word by itself. Both parts add to the row.
 # 4. The encoder does this for the whole source sentence: the result is the memory.
 # 5. The decoder writes word by word. It looks back at its own words and across at the memory.
 # 6. Training makes the right next word likelier, again and again. Everything else follows from it.
 #
-# That is the Transformer but for two small steps: after each sum, a *norm* brings the numbers of a row back to the same
+# That is the Transformer but for two small parts: after each sum, a *norm* brings the numbers of a row back to the same
 # size, and at the very end, a *linear* layer turns the decoder's row into one number for each French word. Its larger
 # relatives have more layers, wider rows and more text, and hardly a step that is missing here.
 #
