@@ -36,7 +36,7 @@ _HIDDEN = "demo: the run in ./demo, which hides the model in the package; write 
 def run_folder(run: str | Path) -> Path:
     """Return the folder of a run that a user names: the model in the package for `demo`, unless ./demo is a run.
 
-    If the name is `demo`, stderr says once per process which of the two it is.
+    If the name is `demo`, a line on stderr says once per process which of these two folders is used.
     """
     if str(run) != BUILT_IN:
         return Path(run)
@@ -48,7 +48,7 @@ def run_folder(run: str | Path) -> Path:
 
 
 def trained_demo(run: str | Path) -> str | Path:
-    """Return `run`, the folder of `glassformer demo`, if that command has finished there, and else `demo`."""
+    """Return `run` if `glassformer demo` has finished in this folder, and otherwise the name `demo`."""
     explorer_page = Path(run) / "explorer.html"  # `glassformer demo` writes it last
     return run if explorer_page.is_file() else BUILT_IN
 

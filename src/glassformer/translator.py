@@ -93,7 +93,7 @@ class Translator:
             others: folders of the ensemble's other models.
             rescore: folders of the models that rescore the outputs.
             lexicon: whether the run's lexicon also proposes outputs by analogy with training words, and scores them.
-            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest with the same outputs.
+            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest engine with equal outputs.
             quantization: number format of the weight matrices; by default, as trained or exported.
             workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker
                 except the first is a process with its own copy of the models; these processes start when there are
@@ -159,8 +159,8 @@ class Translator:
 
         Args:
             texts: the texts to translate.
-            n_best: number of different outputs per text: the best one and its `alternatives`. There are fewer if the
-                beam has fewer.
+            n_best: number of different outputs per text: the best one and its `alternatives`. There are
+                fewer outputs if the beam has fewer.
             prefix: the text with which each output must begin, or a list with one such text per output. Only its white
                 space may change.
             sample: whether to draw tokens at random instead of searching for the best output.

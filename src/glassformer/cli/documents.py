@@ -77,7 +77,7 @@ def translate_document(translator: "Translator", document: "Document", output: P
 
     Raises:
         CheckpointError: the output cannot be written.
-        DataError: the encoding of the document does not have a character of a translation.
+        DataError: a translation has a character that the document's encoding does not have.
     """
     from glassformer.system.files import write_safely
     from glassformer.translating.documents.sentences import DocumentSentences
@@ -102,7 +102,7 @@ def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]
 
 
 def _summary(report: "DocumentReport") -> str:
-    """Return a summary in one line: the number of units, and by status, the number and the lines of units to check."""
+    """Return a one-line summary: the number of units, and for each status, how many units to check and their lines."""
     summary = "1 unit" if report.units == 1 else f"{report.units} units"
     for status in dict.fromkeys(doubt.status for doubt in report.doubts):
         lines = [str(doubt.line) for doubt in report.doubts if doubt.status == status]

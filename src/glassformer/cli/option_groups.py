@@ -162,7 +162,7 @@ class TestSet(NamedTuple):
     group: Group = None
 
     def items(self, configuration: "Configuration | None" = None, more: Sequence[Path] = ()) -> "Items":
-        """Return the items of the given files, which are read by the data settings of a run's configuration.
+        """Return the items of the given files, read according to the data settings of a run's configuration.
 
         `more` are files of further references.
         """

@@ -54,7 +54,7 @@ class TrainingProgress:
         """Whether the command must end at once."""
 
     def __enter__(self) -> "TrainingProgress":
-        """Start the live bar, in a terminal."""
+        """Start the live bar if stderr is a terminal."""
         if self.console.is_terminal:
             self.task = self.bar.add_task("reading the corpus", total=_BAR_UNITS)
             self.bar.start()
@@ -164,8 +164,8 @@ class TrainingProgress:
 def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C (or SIGTERM) during training into an event, so that the current step is completed.
 
-    A second Ctrl-C ends the command at once. Before training has begun, even the first Ctrl-C does so, because then no
-    step must be completed, and each file is either complete or absent.
+    A second Ctrl-C ends the command at once. Before training has begun, even the first Ctrl-C ends the command at once,
+    because no step has to be completed, and each file is either complete or absent.
     """
     stop = threading.Event()
 

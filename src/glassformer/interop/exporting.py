@@ -57,7 +57,7 @@ class ExportOptions:
 
 
 def check_trained(bundle: Bundle) -> None:
-    """Refuse a run without weights, or with damaged ones.
+    """Refuse a run whose weights are missing or damaged.
 
     Raises:
         CheckpointError: the weights are missing or damaged.

@@ -298,8 +298,8 @@ def reordered(
     """Return the model with new token ids: token i gets the embedding that token `source[i]` or `target[i]` had.
 
     The special tokens come first, with the ids of `SPECIALS`. `source` and `target` may contain an old id more than
-    once. A copy of a target token that the original model does not have must be in `never`, so that the copy changes no
-    probability.
+    once. If a target token is a copy that the original model does not have, its new id must be in `never`, so that the
+    copy changes no probability.
 
     Args:
         model: the model.

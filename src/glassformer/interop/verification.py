@@ -142,7 +142,7 @@ def verify_outside(
 
 
 def _until(theirs: object, ours: str, cut: bool) -> object:
-    """Return our output if it was cut at the maximum length and theirs continues it; otherwise theirs."""
+    """Return our output if the maximum length cut it and their output continues it; otherwise return their output."""
     return ours if cut and str(theirs).startswith(ours.rstrip()) else theirs
 
 

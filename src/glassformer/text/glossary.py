@@ -117,7 +117,7 @@ class Glossary:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, str, str]]) -> "Glossary":
-        """Return the glossary with these terms; each triple is a place for messages, a source term and a target term.
+        """Return the glossary of these triples: the place to name in error messages, a source term and a target term.
 
         Raises:
             DataError: a term is blank, or a source term has two translations.
@@ -189,7 +189,7 @@ def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
 def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
     """Return the term of an entry that was found in a text; its forms also count with a capital as their first letter.
 
-    If only the text writes the source term with a capital, the forms with a capital come first.
+    If the source term begins with a capital in the text but not in the entry, the forms with a capital come first.
     """
     end = begin + len(found)
     if entry.is_untranslated:

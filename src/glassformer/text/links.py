@@ -228,7 +228,7 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
 
 
 def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> tuple[list[range], int]:
-    """Return, for each token, the indices of the joined text's words with its letters; and the number of words."""
+    """Return, for each token, the indices of the words that contain its letters; and the number of words."""
     text = join(tokens)
     ends = list(accumulate(end - begin for begin, end in word_spans(text)))
     # The bytes of an incomplete letter may be counted as several letters.

@@ -24,7 +24,7 @@ _SYNTAX = ("{", "}", "#", "|", "")
 
 
 def messages(text: str) -> list[str]:
-    """Return the plurals and selections in a text, in order, except those that are inside another."""
+    """Return the plurals and selections in a text, in order, without those inside another plural or selection."""
     if not _HEADER.search(text):
         return []
     return [text[span.begin : span.end] for span in protected_spans(text) if span.kind == "message"]
@@ -49,7 +49,7 @@ def branches(message: str) -> list[Span]:
 
 
 def as_text(inside: str) -> str:
-    """Return a text inside a message as people read it: with one apostrophe for two.
+    """Return a text inside a message as people read it: each doubled apostrophe becomes a single apostrophe.
 
     A text that also has single apostrophes does not change.
 
@@ -85,7 +85,7 @@ def _apostrophes(text: str) -> Iterator[Replacement]:
 
 
 def _quotes(text: str, one: Replacement) -> bool:
-    """Return whether an apostrophe begins a quotation; at the end of the text, the message's closing brace follows."""
+    """Return whether an apostrophe begins a quotation; at the text's end it does, because a brace follows there."""
     return one.text == "'" and text[one.end : one.end + 1] in _SYNTAX
 
 

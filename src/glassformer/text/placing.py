@@ -171,7 +171,8 @@ def _unwritten(
     """Return the placements whose terms the translation does not contain yet.
 
     Each form that the translation contains removes one placement of a term with this form: the placement whose source
-    words are aligned to the form, or the first one if none is aligned. A form that another term needs removes none.
+    words are aligned to the form, or the first placement if no words are aligned to it. A form that another term needs
+    removes no placement.
     """
     asked = {placement.term for placement in placements}
     left = list(placements)

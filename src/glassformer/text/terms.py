@@ -102,7 +102,7 @@ def _stands(output: str, one: Written) -> bool:
 
 
 def suffices(form: str, term: Term) -> bool:
-    """Return whether a form in an output counts for a term: as one of its forms, or if it contains one as whole words.
+    """Return whether a form in an output counts for a term: it is one of the term's forms, or has one as whole words.
 
     A protected span has one form only, and no other form counts for it.
     """

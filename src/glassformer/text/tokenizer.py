@@ -59,9 +59,9 @@ class Tokenizer(Protocol):
 
     @property
     def eos_id(self) -> int:
-        """The id that ends a sentence: that of `<eos>`, 2.
+        """The id that ends a sentence: the id of `<eos>`, 2.
 
-        If the sources of an imported model had no end in training, it is the id of `<pad>`, 0, which is masked.
+        If the sources of an imported model had no `<eos>` in training, this is the id of `<pad>`, 0, which is masked.
         """
 
     @property
@@ -177,8 +177,8 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
 class TokenizerConfig:
     """How texts are cut into tokens.
 
-    From the corpus, `glassformer.recipes.defaults.fit` chooses the settings that are "auto", and the vocabulary's size
-    if it is 0.
+    `glassformer.recipes.defaults.fit` replaces each "auto", and a vocabulary size of 0, by a value chosen from the
+    corpus.
 
     Raises:
         ConfigError: a value is impossible, or would be ignored.
@@ -274,7 +274,7 @@ def train_tokenizers(
     The same lines and configuration always give the same tokenizers.
 
     Raises:
-        ConfigError: `config.kind` is "auto" or `config.vocab_size` is 0, so that the corpus must decide it.
+        ConfigError: `config.kind` is "auto" or `config.vocab_size` is 0; call `glassformer.recipes.defaults.fit` first.
         VocabularyError: the lines hold no text, or a subword vocabulary has no room for all characters.
     """
     if config.kind == "auto" or not config.vocab_size:
@@ -314,7 +314,7 @@ def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """Return the source tokenizer and the target tokenizer from the files of `save_tokenizers`.
 
-    If both share one tokenizer, it is the same object twice.
+    If source and target share one tokenizer, the same object is returned twice.
 
     Raises:
         CheckpointError: a file is missing or damaged, or written by a newer glassformer.

@@ -50,7 +50,7 @@ class Vocabulary:
         min_count: int = 1,
         symbols: Sequence[str] = (),
     ) -> "Vocabulary":
-        """Return the vocabulary of the most frequent tokens; code points decide the order of equally frequent ones.
+        """Return the vocabulary of the most frequent tokens; equally frequent tokens are in the order of code points.
 
         Args:
             sentences: the tokens of each sentence; tokens that look like special tokens are skipped.

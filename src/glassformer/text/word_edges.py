@@ -56,7 +56,7 @@ def end_of_letters(text: str, begin: int, end: int) -> int:
 
 
 def edge_kind(character: str) -> int:
-    """Return 1 for a letter that joins with other letters, or a combining mark; 2 for a digit; 0 otherwise and for "".
+    """Return 1 for a combining mark or a letter that joins with other letters, 2 for a digit, 0 otherwise and for "".
 
     >>> [edge_kind(character) for character in ("a", "7", "-", "\u4e2d", "")]
     [1, 2, 0, 0, 0]

@@ -92,14 +92,14 @@ class Combination:
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """The models, as values to compare: weights fit any combination with equal models. Folders are resolved."""
+        """Values that identify the models; weights fit every combination with equal values. Folders are resolved."""
         return *(one.resolve() for one in self.folders), len(self.ensemble), self.lexicon
 
     @classmethod
     def of(
         cls, run: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
     ) -> "Combination":
-        """Return the combination of these models, with the weights stored with the run if they fit, else equal ones.
+        """Return the combination of these models, with the run's stored weights if they fit, else equal weights.
 
         Raises:
             CheckpointError: the stored combination is damaged.

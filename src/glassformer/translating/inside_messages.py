@@ -22,7 +22,7 @@ class InsideMessages:
     """Translates with all layers."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
-        """Start translating; return an iterator over the translations, whose messages are translated."""
+        """Start translating; return an iterator over translations in which the texts inside messages are translated."""
         found = below(asked)
         spans = {one: branches(one) for several in self.messages.values() for one in several}
         texts = [as_text(message[begin:end].strip()) for message, some in spans.items() for begin, end in some]

@@ -69,7 +69,7 @@ class TermKeeper:
         return list(self.terms[place]) if invented else missing_terms(self.terms[place], one.text)
 
     def _copied(self, lacking: Collection[int]) -> Iterator[tuple[int, Translation]]:
-        """Yield the index and the translation of each text of only terms: a copy with the terms' forms."""
+        """Yield the index and the translation of each text that has only terms: a copy with the terms' forms."""
         for place in filter(self._is_copied, lacking):
             source = self.request.texts[place]
             text, links = copied(source, self.terms[place])
@@ -79,7 +79,7 @@ class TermKeeper:
         return not self.request.prefixes[place] and not self.request.terms.leave_words(self.request.texts[place])
 
     def _placed(self, lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
-        """Translate the lacking texts that are not copied again; yield index and translation, with terms put in.
+        """Translate again the texts whose outputs lack terms, unless they are copied; yield index and new translation.
 
         Protected spans are taken out of a text before it is translated again, because a model often fails after tokens
         that it has never seen. Glossary terms are translated like other words, and then replace their translations.
@@ -100,7 +100,7 @@ class TermKeeper:
         return [term for number, term in enumerate(lacking) if term.kind == "span" and number not in begun]
 
     def _linked(self, texts: Mapping[int, str], terms: Terms) -> Iterator[tuple[int, Translation]]:
-        """Translate `texts`, which replace texts of the request; yield each one's index and translation, with links."""
+        """Translate `texts`, which replace texts of the request; yield each text's index and linked translation."""
         by_prefix = defaultdict[str, list[int]](list)
         for place in texts:
             by_prefix[self.request.prefixes[place]].append(place)

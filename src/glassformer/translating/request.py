@@ -38,7 +38,7 @@ class Request(NamedTuple):
     """The ids of each translatable text, by the index of the text."""
 
     def within(self, **settings: Any) -> "Request":
-        """Return the request with these settings and without judging, for translations from which others are made."""
+        """Return the request with these settings and without judging, for translations that become parts of others."""
         decoding = replace(self.search.settings, retry=False, **settings)
         return self._replace(search=replace(self.search, settings=decoding, sums=False), guards=False, messages=False)
 

@@ -11,7 +11,7 @@ __all__ = ["restored", "restoring"]
 
 
 def restoring(asked: Request, below: Translate) -> Iterator[Translation]:
-    """The layer that puts spans in place of placeholder tokens: start translating, and return an iterator."""
+    """Start translating, and return an iterator over the translations, with spans in place of placeholder tokens."""
     return map(restored, below(asked), asked.masked)
 
 

@@ -89,7 +89,7 @@ class SecondSearches:
         return [*self.translate(self._asked(places, beam_size=size))]
 
     def _by_samples(self, temperature: float, places: Sequence[int]) -> _Outputs:
-        """Return, for each text, the sample most like its other samples, preferably one that sets off no guard."""
+        """Return, for each text, the sample that is most like the other samples, preferably an unsuspicious one."""
         once = self._asked(places, temperature=temperature)
         drawn = once._replace(
             texts=[*once.texts] * DRAWN_OUTPUTS,
@@ -102,7 +102,7 @@ class SecondSearches:
         return [self._most_like_others(found[number :: len(places)], place) for number, place in enumerate(places)]
 
     def _by_wide_beam(self, places: Sequence[int]) -> _Outputs:
-        """Return, for each text, the output of a wide beam most like the others, preferably an unsuspicious one."""
+        """Return, for each text, the output that is most like the others in a wide beam, preferably unsuspicious."""
         once = self._asked(places, beam_size=WIDE_BEAM)
         found = self.translate(once._replace(search=replace(once.search, n_best=WIDE_BEAM)))
         return [

@@ -296,7 +296,7 @@ def two(kind: type = TorchTutorial) -> dict[str, Any]:
 def test_several_models_are_named_and_one_is_chosen(tmp_path, kind):
     path, content = tmp_path / "model.pt", two(kind)
     message = (
-        r"expected one model, got 2 that differ, with names that begin with 'state_dict\.ema_model\.module\.', "
+        r"expected one model, got 2 different models, whose weight names begin with 'state_dict\.ema_model\.module\.', "
         r"'state_dict\.model\.'; choose one with --prefix, such as --prefix state_dict\.ema_model\.module\."
     )
     with pytest.raises(CheckpointError, match=message):

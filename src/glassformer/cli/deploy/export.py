@@ -185,7 +185,7 @@ def _validation(run: Path) -> str:
 
 
 def _probes(run: Path, probe: str | None) -> list[str] | None:
-    """Return the texts of a file, or N validation texts of the run; None if there are none and none were requested."""
+    """Return the texts of a file, or N validation texts of the run; None if the run has none and `probe` is None."""
     from glassformer.corpus.readers import read_lines
     from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
 

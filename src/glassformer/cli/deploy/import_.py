@@ -73,7 +73,7 @@ def import_command(
         bool | None,
         typer.Option(
             "--source-eos/--no-source-eos",
-            help="End sources with </s>, or not, if a CTranslate2 folder does not say which.",
+            help="Say whether sources end with </s>, if a CTranslate2 folder does not show it.",
             show_default=False,
         ),
     ] = None,

@@ -80,7 +80,8 @@ def serve_command(
         ),
     ] = 0,
     log: Annotated[
-        AccessLog, typer.Option("--log", help="Log each request to stderr as a line of JSON, or also its texts.")
+        AccessLog,
+        typer.Option("--log", help="Log each request to stderr as a line of JSON; texts = including its texts."),
     ] = "requests",
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, DeepL's, and our own.

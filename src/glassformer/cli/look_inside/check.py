@@ -87,7 +87,7 @@ def _diagnosis(subject: "Translator", source: Path, target: Path, limit: int) ->
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar of the computed losses on stderr, if it is a terminal."""
+    """Show a progress bar of the computed losses on stderr, if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -40,7 +40,9 @@ def calibrate_command(
     ] = FLAGGED,
     close_chrf: Annotated[
         float,
-        typer.Option("--close", min=0, max=100, help="Count an output as close to its reference from this chrF on."),
+        typer.Option(
+            "--close", min=0, max=100, help="Count an output as close to its reference if its chrF is at least this."
+        ),
     ] = CLOSE_CHRF,
     search: SearchOptions,
     computing: Computing,

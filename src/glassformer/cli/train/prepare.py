@@ -143,7 +143,7 @@ def _in_words(prepared: "Prepared") -> str:
 def _configuration(
     config: str | None, changes: ChangedSettings, source: str | None, target: str | None
 ) -> "Configuration":
-    """Return the configuration of a check: that of CONFIG, or one with these files as its corpus."""
+    """Return the configuration to check: the one in CONFIG, or a configuration whose corpus is these files."""
     from glassformer.recipes.toml import from_dict, set_values
 
     if config is not None and (source or target):
@@ -189,7 +189,7 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar of the bytes read on stderr, if it is a terminal."""
+    """Show on stderr, if it is a terminal, a progress bar of the bytes that have been read."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 

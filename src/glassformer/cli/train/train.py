@@ -55,8 +55,8 @@ def end_if_stopped(summary: "Summary") -> None:
     """End the command if its training run was stopped.
 
     Raises:
-        typer.Exit: the status is 130, as for an interrupted command. Under torchrun it is 0, because torchrun would
-        otherwise report a failure.
+        typer.Exit: the status is 130, as for an interrupted command. Under torchrun, the status is 0, because torchrun
+        would otherwise report a failure.
     """
     if summary.reason == "stopped":
         typer.echo(

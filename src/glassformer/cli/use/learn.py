@@ -172,7 +172,7 @@ class _LeftOut(NamedTuple):
 
 
 def _left_out(address: str) -> _LeftOut | None:
-    """Return the file at an address of the site that is not in the wheel: the explorer or a source file."""
+    """Return the file at an address if it is the explorer or a source file, which the wheel lacks; otherwise None."""
     from urllib.parse import unquote, urlsplit
 
     name = unquote(urlsplit(address).path).lstrip("/")
@@ -206,7 +206,7 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
 
     class Quiet(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Send a file of the site, or make a file that the wheel does not contain from the package."""
+            """Send a file of the site; if the wheel does not contain the file, make it from the package."""
             found = None if Path(self.translate_path(self.path)).exists() else _left_out(self.path)
             if found is None:
                 super().do_GET()

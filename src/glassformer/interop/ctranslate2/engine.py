@@ -91,7 +91,7 @@ class CTranslate2Engine:
 
     @staticmethod
     def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
-        """Yield reasons why outputs can differ from those of the engine torch, besides the end of the beam search."""
+        """Yield reasons why outputs can differ from those of the engine torch, besides how a beam search ends."""
         if settings.beam_size > 1 and "prefix" in needs:
             yield "CTranslate2 finds a hypothesis that ends right after a prefix only if this hypothesis is the best"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
@@ -195,9 +195,9 @@ class CTranslate2Engine:
     def _never(self, *, among_candidates: bool = False) -> list[list[str]]:
         """Return the tokens that no output may contain: `<pad>` and `<bos>`, or only `<bos>` for a job with candidates.
 
-        `<pad>` is never a candidate. If it were suppressed, CTranslate2 would suppress a different candidate, because
-        CTranslate2 remembers the numbers that tokens had among the candidates of earlier batches. Only special tokens
-        keep their numbers.
+        `<pad>` is never a candidate. If `<pad>` were suppressed, CTranslate2 would suppress a different candidate,
+        because CTranslate2 remembers the numbers that tokens had among the candidates of earlier batches. Only special
+        tokens keep their numbers.
         """
         return [self._target([id]) for id in ([BOS_ID] if among_candidates else [PAD_ID, BOS_ID])]
 
@@ -226,7 +226,7 @@ class CTranslate2Engine:
         return results
 
     def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
-        """Start decoding with each target except its last token as prefix; return a future of each attention."""
+        """Start decoding, with each target without its last token as a prefix; return a future of each attention."""
         results: list[Any] = self._translator.translate_batch(
             [self._source(sources) for sources, _ in pairs],
             [self._target(target[:-1]) for _, target in pairs],
@@ -271,7 +271,7 @@ class CTranslate2Engine:
     def _outputs(
         self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search
     ) -> tuple[list[dict[Ids, float]], set[int]]:
-        """Return the distinct outputs of each job, and the jobs that were decoded again without `<pad>` and `<bos>`.
+        """Return the distinct outputs of each job, and the indices of the jobs that were decoded a second time, alone.
 
         Each output of a beam search has a log probability. The log probabilities of jobs decoded again are a little too
         large. With a shortlist, log probabilities are normalised over its candidates only.
@@ -316,8 +316,8 @@ def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
 def _has_strays(job: Job, written: Sequence[Ids], search: Search) -> bool:
     """Return whether outputs of greedy search have tokens that are candidates only of other jobs in the batch.
 
-    If not, the job decoded alone has the same output, because each token is the most probable of more tokens than the
-    job's candidates, and is itself a candidate.
+    If all tokens are the job's own candidates, decoding the job alone gives the same output: each token was the most
+    probable among the candidates of all jobs, and so it is also the most probable among the job's own candidates.
     """
     return job.is_limited and search.beam_size == 1 and not set(job.candidates).issuperset(*written)
 

@@ -46,7 +46,7 @@ different model."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTexts:
-    """How texts are cut into tokens for a CTranslate2 model, which its folder does not say."""
+    """How texts are cut into tokens for a CTranslate2 model, because the model's folder does not say so."""
 
     sentencepiece: Sequence[Path] = ()
     """The files of sentencepiece models: one for both source and target, or one for each; by default, those in the
@@ -229,7 +229,7 @@ def _tokenizers(
 
 
 def _models_in(source: Path) -> list[Path]:
-    """Return the sentencepiece models in a folder: one for source and target, one for each, or none."""
+    """Return the sentencepiece models in a folder: one for both source and target, one for each of them, or none."""
     pair = [source / name for name in _PAIR]
     if all(path.exists() for path in pair):
         return pair

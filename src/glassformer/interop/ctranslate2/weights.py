@@ -393,7 +393,7 @@ def _positions(variables: Variables, d_model: int) -> tuple[dict[str, Any], dict
 
 
 def _table(variables: Variables, stack: str, d_model: int) -> Floats:
-    """Return a stack's position vectors (L, D); if the file has none, those that CTranslate2 computes."""
+    """Return a stack's position vectors (L, D); if the file has no table, the vectors that CTranslate2 computes."""
     name = f"{stack}/position_encodings/encodings"
     if name in variables:
         return _found(variables, name, (variables[name].shape[0] if variables[name].shape else 0, d_model))

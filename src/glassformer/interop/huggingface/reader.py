@@ -306,7 +306,7 @@ def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
 
 
 def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> tuple[_Side, _Side]:
-    """Return the vocabularies of source and target; without target_vocab.json, it is the same vocabulary twice."""
+    """Return the vocabularies of source and target; without target_vocab.json, both are the same vocabulary."""
     names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", **dict(_token_names(source))}
     special = [config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos")]
     if (source / _PEGASUS_MODEL).exists():
@@ -400,7 +400,7 @@ def _tokenizer(path: Path, side: _Side) -> Tokenizer:
 
 
 def _readable(path: Path, make: Callable[[bytes], T]) -> T:
-    """Return `make` of a sentencepiece model file's bytes; errors name the file."""
+    """Call `make` with the bytes of a sentencepiece model file, and return the result; errors name the file."""
     try:
         return make(read_bytes(path))
     except OSError as error:

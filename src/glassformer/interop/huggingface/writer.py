@@ -134,7 +134,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
 
 
 def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arrays:
-    """Return a run's weights under the names of Marian and Pegasus, each matrix once, for positions "halves"."""
+    """Return a run's weights under Marian's and Pegasus' names, each matrix once, reordered for positions "halves"."""
     import numpy as np
 
     ours = {name: np.asarray(weight, np.float32) for name, weight in weights.items()}

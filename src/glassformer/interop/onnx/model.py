@@ -95,7 +95,7 @@ def _next_step_file(network: "_Network") -> bytes:
 
 
 def _merged_file(network: "_Network") -> bytes:
-    """Return a graph that computes later steps if its input `use_cache_branch` is true, and else the first step."""
+    """Return a graph that computes later steps if its input `use_cache_branch` is true, or else the first step."""
     outputs, branches = _results(network.config), []
     for name, step in (("next", _Network.next_step), ("first", _Network.first_step)):
         branch = network.in_branch()
@@ -348,7 +348,7 @@ class _Network:
     # Products
 
     def linear(self, name: str, x: Value, rows: slice = slice(None)) -> Value:
-        """Return x Wᵀ + b, or only the columns that these rows of W and b give."""
+        """Return x Wᵀ + b, or only the columns that belong to these rows of W and b."""
         suffix = "" if rows == slice(None) else f" {rows.start}:{rows.stop}"
         bias = self.put(f"{name}.bias{suffix}", self.weights[f"{name}.bias"][rows])
         if self.narrow:

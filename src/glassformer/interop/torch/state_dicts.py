@@ -43,7 +43,7 @@ RANDOM_TOKENS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A family of state dicts: those of one implementation, which have the same weight names.
+    """A family of state dicts: the state dicts of one implementation, which all have the same weight names.
 
     In a name, `{p}` stands for "weight" and "bias", and `{n}` for the names of a layer norm's gain and bias.
     """
@@ -80,13 +80,13 @@ def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
 
 
 def _separate_attention(ours: str, theirs: str, letters: Sequence[str]) -> dict[str, str | list[str]]:
-    """Return our names and theirs for an attention with separate matrices for queries, keys, values and the output."""
+    """Return our and the family's names for an attention with four matrices: queries, keys, values and output."""
     *inputs, output = (f"{theirs.format(letter)}.{{p}}" for letter in letters)
     return {f"{ours}.input_projection.{{p}}": inputs, f"{ours}.output_projection.{{p}}": output}
 
 
 def _capstone_attention(name: str) -> dict[str, str | list[str]]:
-    """Return our names and those of the book's chapter "Write it yourself" for an attention and its layer norm."""
+    """Return our names and the names in the book's chapter "Write it yourself" for an attention and its layer norm."""
     return {
         **_separate_attention(name, f"{name}.{{}}", ("query", "key", "value", "output")),
         f"{name}_residual.norm.{{n}}": f"{name}_norm.{{n}}",
@@ -343,10 +343,10 @@ def _widest(weights: StateDict) -> torch.dtype:
 
 
 def norm_difference(model: Transformer) -> float:
-    """Return the largest difference of a logit, on random tokens, from the Annotated Transformer with these weights.
+    """Return the largest difference between the logits of a model and of the Annotated Transformer with its weights.
 
-    The Annotated Transformer's layer norm adds 1e-6 to the unbiased standard deviation; our layer norm adds 1e-5 to the
-    variance.
+    The tokens are random. The Annotated Transformer's layer norm adds 1e-6 to the unbiased standard deviation; our
+    layer norm adds 1e-5 to the variance.
     """
     ours = copy.deepcopy(model).double()
     theirs = copy.deepcopy(ours)
@@ -414,7 +414,7 @@ def recognised(
     """Return the family of the model in these state dicts, and the model's weights by their names without prefixes.
 
     Args:
-        state_dicts: the state dicts of a file, by place.
+        state_dicts: the state dicts of a file, by their place in the file.
         prefix: the beginning of the names of the model's tensors; needed if there are several models.
         families: the families to which the model may belong.
 
@@ -572,7 +572,7 @@ def _first_names(family: Family) -> Iterator[str]:
 
 
 def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the gains of the layer norms, scaled so that our layer norm computes the unbiased one, except for ε.
+    """Return the gains of the layer norms, scaled so that our norm equals a norm with the unbiased deviation, up to ε.
 
     The unbiased standard deviation (with n − 1) is √(variance · n/(n − 1)), so the gain is multiplied by √((n − 1)/n).
     """
@@ -593,7 +593,7 @@ def _tables(state: StateDict, family: Family) -> dict[str, Tensor]:
 
 
 def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of ModelConfig that describe these position tables; no field that the caller has set.
+    """Return the fields of ModelConfig that describe these position tables, except fields that the caller has set.
 
     Raises:
         ConfigError: the state dict has no position table, and the caller has not given `positions`.

@@ -51,7 +51,7 @@ def the_model(
     """Return the kind of the model in these state dicts, and its tensors by name; None if there is no model.
 
     Args:
-        state_dicts: the state dicts of a file, by place.
+        state_dicts: the state dicts of a file, by their place in the file.
         known: for each kind of model, some of its names.
         prefix: the beginning of the names of the model to return; needed if there are several models.
 
@@ -115,11 +115,11 @@ def _chosen(models: Mapping[str, StateDict], prefix: str | None) -> str:
     listed = ", ".join(map(quoted, sorted(distinct or models)))
     if not distinct:
         raise CheckpointError(
-            f"--prefix: expected one of {listed}, where the file's models begin, got {quoted(prefix)}"
+            f"--prefix: expected one of {listed}, the prefixes of the models in the file, got {quoted(prefix)}"
         )
     raise CheckpointError(
-        f"expected one model, got {len(distinct)} that differ, with names that begin with {listed}; choose one with "
-        f"--prefix, such as --prefix {max(distinct, key=len)}"
+        f"expected one model, got {len(distinct)} different models, whose weight names begin with {listed}; choose one "
+        f"with --prefix, such as --prefix {max(distinct, key=len)}"
     )
 
 

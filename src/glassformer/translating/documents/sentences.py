@@ -28,7 +28,7 @@ class DocumentReport:
 
 
 class DocumentSentences:
-    """The sentences of a document's units, split by the rules of a language, or one for each line if so requested."""
+    """The sentences of a document's units, split by a language's rules; or its lines, if its options say so."""
 
     def __init__(self, document: Document, language: str) -> None:
         self.document = document

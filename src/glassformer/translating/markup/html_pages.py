@@ -60,7 +60,7 @@ def html_units(
     class="notranslate", and inline elements in a language other than the text's.
 
     Args:
-        document: the page, or a part of one.
+        document: the page, or a part of a page.
         language: the language of the page's texts.
         ignored: names of further elements that are not translated.
         splitting: names of further elements at which a text ends.
@@ -117,7 +117,7 @@ def _value_unit(document: str, one: Attribute) -> Unit | None:
 
 
 def _quoted(content: str) -> str:
-    """Return the new value of an attribute without quotes, in quotes if the value needs them."""
+    """Return the new value of an attribute that was written without quotes; add quotes if the value needs them."""
     return content if _UNQUOTED.fullmatch(content) else f'"{content}"'
 
 

@@ -22,7 +22,7 @@ class MarkedText:
     def rebuilt(self, changed: Mapping[int, Sequence[Chunk]]) -> str:
         """Return the text with new chunks for the units with these indices; everything else is kept."""
         done: list[Replacement] = []
-        # Inner units come first. They end before their outer unit or, if both end at the same character, begin later.
+        # This order puts inner units before their outer unit: they end earlier or, if both end together, begin later.
         for place in sorted(changed, key=lambda one: (self.units[one].end, -self.units[one].begin)):
             unit, inner = self.units[place], list[Replacement]()
             while done and unit.begin <= done[-1].begin:

@@ -180,7 +180,7 @@ def _index(words: Sequence[Span], place: int) -> int:
 
 
 def _inner(text: str, word: Span) -> Span:
-    """Return the span of a word from its first to its last letter or digit; without any, an empty span."""
+    """Return the span of a word from its first to its last letter or digit; an empty span if it has neither."""
     begin, end = word
     while begin < end and not text[begin].isalnum():
         begin += 1

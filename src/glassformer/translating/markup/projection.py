@@ -333,7 +333,7 @@ class _Level:
         return True
 
     def _beside(self, tag: Tag) -> int:
-        """Return the position in the target for a point that is where a tag begins in the source."""
+        """Return the position in the target for a point; in the source, the point is at `tag.begin`."""
         left = bisect_left(self._begins, tag.begin) - 1
         right = left + 1
         after = self.pieces[self._last[left][1]].end if left >= 0 else None
@@ -372,7 +372,7 @@ class _Level:
         return before, after
 
     def _joins(self, tag: Tag, place: int) -> bool:
-        """Return whether the words around a position come from those around a point for which a space was added."""
+        """Return whether a point got a space added, and the words around `place` come from the words around it."""
         if tag.space != "added":
             return False
         first = bisect_left(self.pieces, place, key=lambda piece: piece.begin)

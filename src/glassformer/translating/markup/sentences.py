@@ -28,7 +28,7 @@ class _Unit(NamedTuple):
 
 
 class MarkedSentences:
-    """The sentences of a text's units, split by the rules of a language; with None, each line is a sentence."""
+    """The sentences of a text's units, split by the rules of `language`; if it is None, each line is a sentence."""
 
     def __init__(self, marked: MarkedText, language: str | None) -> None:
         self.marked = marked

@@ -103,7 +103,7 @@ def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
 
 
 def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
-    """Return the chunks without white space and points at the ends, and without pairs of tags around all others."""
+    """Return the chunks without white space and points at the ends, and without tags that enclose all other chunks."""
     closings = closings_of(chunks)
     paired = {*closings, *closings.values()}
     first, last = 0, len(chunks) - 1
