@@ -28,8 +28,8 @@
 # ## The intuition
 #
 # The source is `black cat`. In French the order is reversed: `chat noir`. So to write its *first* word, the decoder
-# should look at the *second* source word. An untrained model does not know that. You will see its prediction, and a
-# number that says how wrong it is: the loss.
+# should look at the *second* source word. An untrained model does not know this order. You will see its prediction, and
+# a number that says how wrong it is: the loss.
 #
 # | size | name | here | paper's base model |
 # |---|---|---|---|
@@ -435,8 +435,8 @@ pencil(
 # ### The decoder's masked self-attention
 #
 # The target's words come from the same $E$ and get the same positions. The row of `<bos>` may not look at `chat`,
-# because that word is the answer it must give. Its score is −∞ before the softmax, so its weight is exactly 0. (The
-# score tables show the scores before the mask is applied, as the library's point `scores` does.)
+# because that word is the answer it must give. The score of `chat` is −∞ before the softmax, so its weight is exactly 0.
+# (The score tables show the scores before the mask is applied, as the library's point `scores` does.)
 
 # %%
 point["target.embedding"] = E[target_input] * 2
@@ -528,8 +528,8 @@ pencil("p[<bos>, chat]", f"exp({short(logits[0, 6])})/({' + '.join(f'exp({short(
 # %% [markdown]
 # The model would end the sentence before it has begun. The loss says how wrong that is. With label smoothing
 # $\varepsilon = 0.1$ (§5.4), the target $y$ (called $q$ in [output and loss](output.py)) is not 1 for the right
-# word and 0 for all others. It has $1 - \varepsilon$ on the right word, plus $\varepsilon / V = 0.1 / 8 = 0.0125$ on
-# each of the 8. The loss of a row is $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
+# word and 0 for all others. Instead, $y$ has $1 - \varepsilon$ on the right word, plus $\varepsilon / V = 0.1 / 8 =
+# 0.0125$ on each of the 8. The loss of a row is $-\sum_j y_j \ln p_j$; the loss $L$ is the mean of the two rows.
 
 # %%
 smoothed = np.full((2, V), 0.1 / V)
@@ -683,8 +683,8 @@ assert max(differences) < 1e-12
 assert set(trace) == set(gf.points(model)) == set(point)
 
 # %% [markdown]
-# The next cell is the shortest way through the same model, as one function of weights and words. It lets us try
-# changes in the exercises.
+# The next cell is the shortest way through the same model, as one function of weights and words. This function lets us
+# try changes in the exercises.
 
 
 # %%

@@ -464,9 +464,9 @@ pencil("E[chat, 0]", total(parts), grads["embedding"]["E"][6, 0])
 # %% [markdown]
 # ### Is it right?
 #
-# We check the gradients in two ways. First, PyTorch's autograd goes backwards through `gf.Transformer`. It must find
-# the same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the graph, so
-# we can ask for their gradients.)
+# We check the gradients in two ways. First, PyTorch's autograd goes backwards through `gf.Transformer`. Autograd must
+# find the same gradients for all 428 weights and for every table on the way. (`gf.record` keeps the tensors in the
+# graph, so we can ask for their gradients.)
 
 # %%
 with gf.record(model) as trace:

@@ -23,10 +23,10 @@
 # ## The intuition
 #
 # Think of somebody who writes by hand, fast, and often. What occurs again and again gets a sign of its own: first *th*,
-# then *the*. Rare words are still spelled. *Byte-pair encoding* does that: start with letters, find the two neighbours
-# that occur together most often, and give this pair a sign. Then look again. A sign can become part of a larger sign, so
-# after some rounds frequent words are a single sign. The method was invented to compress files, whose signs are *bytes*
-# (Gage 1994). Sennrich, Haddow and Birch (2016) used it for words.
+# then *the*. Rare words are still spelled letter by letter. *Byte-pair encoding* does that: start with letters, find
+# the two neighbours that occur together most often, and give this pair a sign. Then look again. A sign can become part
+# of a larger sign, so after some rounds frequent words are a single sign. The method was invented to compress files,
+# whose signs are *bytes* (Gage 1994). Sennrich, Haddow and Birch (2016) used it for words.
 #
 # ## The mathematics
 #
@@ -91,8 +91,9 @@ def merged(pieces, pair):
 print(pairs_of(cuts, counts).most_common(4))
 
 # %% [markdown]
-# *e* and *s* occur together 9 times: 6 times in *newest* and 3 times in *widest*. So do *s* and *t*. *e s* comes first in
-# the text, so *es* is the first new token. In the next count it has *t* as its neighbour, 9 times.
+# *e* and *s* occur together 9 times: 6 times in *newest* and 3 times in *widest*. *s* and *t* also occur together 9
+# times. *e s* comes first in the text, so *es* is the first new token. In the next count, the token *es* has *t* as its
+# neighbour 9 times.
 #
 # ### Ten merges
 #
@@ -237,8 +238,8 @@ assert 2 < len(set(its) & {"".join(pair) for pair in merges}) < 10
 # ### The longest piece first
 #
 # It seems simpler to cut a word from the left, each time with the longest token of the vocabulary. That is a different
-# method, and a model trained with one of them must not get the tokens of the other. On how many different words of the
-# corpus do the two disagree, with 100 merges?
+# method, and a model trained with one method must not get the tokens of the other. On how many different words of the
+# corpus do the two methods disagree, with 100 merges?
 
 
 # %%

@@ -172,8 +172,8 @@ sorted(path.name for path in folder.iterdir())
 # ([corpus/readers.py](../src/glassformer/corpus/readers.py#PairReader)), in blocks of line pairs, because a corpus may
 # be larger than the memory. `examine`
 # ([corpus/doctor/examine.py](../src/glassformer/corpus/doctor/examine.py#examine)) looks at each block before any pair
-# is used. Both are strict where guessing would be dangerous. First we give them a wrong name, then the files as they
-# are:
+# is used. Both functions are strict where guessing would be dangerous. First we give them a wrong name, then the files
+# as they are:
 
 # %% tags=["hide-input"]
 from glassformer.corpus.cleaning import CleaningConfig
@@ -451,8 +451,8 @@ assert with_bytes.decode(with_bytes.encode(foreign)) == foreign
 # ## Batches
 #
 # The sentences of a batch are padded to the length of the longest, and the model computes the padding too, for
-# nothing. Random batches waste a lot. The library sorts by length first, cuts batches with about the same number of
-# *tokens* (not sentences), and shuffles the batches
+# nothing. Random batches waste a lot of computation. The library sorts by length first, cuts batches with about the
+# same number of *tokens* (not sentences), and shuffles the batches
 # ([corpus/batching.py](../src/glassformer/corpus/batching.py#plan_batches)).
 
 # %%
@@ -590,9 +590,9 @@ assert result.weights_bytes == 4 * result.parameters  # four bytes each
 # %% [markdown]
 # ### Train
 #
-# This is the call that `glassformer train` makes. It reads the files, trains the tokenizer, holds out up to 100 pairs
-# for validation, and reports everything that happens. A few hundred *steps* (updates of the weights) are far too few
-# for a good model, but enough to see each part work.
+# This is the call that `glassformer train` makes. The call reads the files, trains the tokenizer, holds out up to 100
+# pairs for validation, and reports everything that happens. A few hundred *steps* (updates of the weights) are far too
+# few for a good model, but enough to see each part work.
 
 # %%
 torch.set_num_threads(1)
@@ -843,9 +843,9 @@ assert (plain, normalised) == (20, 30)
 # %% [markdown]
 # ### Source and target are copies
 #
-# Twenty pairs were English on both sides. That is 0.5 % here; in corpora from the web the share can be much larger,
-# and a model then learns that copying is an acceptable answer. Some equal pairs are right (names, numbers), so look
-# before you delete.
+# Twenty pairs were English on both sides. Such pairs are 0.5 % of the corpus here; in corpora from the web the share
+# can be much larger, and a model then learns that copying is an acceptable answer. Some equal pairs are right (names,
+# numbers), so look before you delete.
 #
 # ### Two forms of the same letter
 #
@@ -909,10 +909,10 @@ assert measured["training"] > measured["test"]
 # %% [markdown]
 # ### What do many believe?
 #
-# *"A BLEU of 40 means that 40 % of the translation is right."* BLEU is not a share of right sentences or words. It is a mean
-# of the shares of runs of one to four tokens, times the brevity penalty. A right translation in other words than the
-# reference's does not get 100, and with a different rule for tokens, the same output gets a different score. So BLEU only
-# compares systems, on the same test set and with the same signature.
+# *"A BLEU of 40 means that 40 % of the translation is right."* BLEU is not a share of right sentences or words. BLEU is
+# a mean of the shares of runs of one to four tokens, times the brevity penalty. A right translation in other words than
+# the reference's does not get 100, and with a different rule for tokens, the same output gets a different score. So
+# BLEU only compares systems, on the same test set and with the same signature.
 #
 # ## Exercises
 #
@@ -980,7 +980,7 @@ assert verdict("corpora.3", value / brevity, bleu_of, cut, outputs, references) 
 
 # %% [markdown]
 # **4. A lazy translator.** *Medium · 5 min.* What are BLEU and chrF of a program that returns the English sentence
-# unchanged? Which of the two is kinder, and why?
+# unchanged? Which of the two scores is kinder to such a program, and why?
 #
 # <details><summary>Hint</summary>
 #

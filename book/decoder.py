@@ -342,8 +342,8 @@ pictures.flow(
 # %% [markdown]
 # ### All layers read the same memory
 #
-# The next layer does the same with weights of its own. It gets the new $X$ and **the same** $Y$: the output of the
-# *last* encoder layer goes to *every* decoder layer. Written as a function and applied to all layers:
+# The next layer does the same with weights of its own. The next layer gets the new $X$ and **the same** $Y$: the output
+# of the *last* encoder layer goes to *every* decoder layer. Written as a function and applied to all layers:
 
 
 # %%
@@ -378,9 +378,9 @@ torch.testing.assert_close(decoder_layer(start, memory, layer), after_layer)
 assert logits.shape == (2, 5, 10)
 
 # %% [markdown]
-# Five rows, one for each target position; ten columns, one for each vocabulary entry. They are the model's opinion of
-# what comes next, for all positions at once. How logits become probabilities is the subject of [the next
-# chapter](output.py).
+# The logits have five rows, one for each target position, and ten columns, one for each vocabulary entry. They are the
+# model's opinion of what comes next, for all positions at once. How logits become probabilities is the subject of [the
+# next chapter](output.py).
 
 # %% [markdown]
 # ## The same from the library
@@ -443,9 +443,9 @@ assert difference[4] > 0
 
 # %% [markdown]
 # The gradient shows the same for all small changes at once. In the picture below, the cell in row $i$ and column $j$
-# shows how strongly the logits of position $i$ depend on the input vector of position $j$. Its number is the largest
-# absolute derivative of any logit with respect to any number of that vector. Look for the triangle: the cells above the
-# diagonal are exactly 0.
+# shows how strongly the logits of position $i$ depend on the input vector of position $j$. The number in a cell is the
+# largest absolute derivative of any logit with respect to any number of that vector. Look for the triangle: the cells
+# above the diagonal are exactly 0.
 
 # %% tags=["hide-input"]
 
@@ -605,8 +605,8 @@ pictures.attention_lines(
 
 # %% [markdown]
 # Notice two things. At `<bos>`, the model is about to write "Le". Check whether it looks at "The" alone or at "cat"
-# as well: the article needs the noun's gender and number. And which *position* looks at "black"? The one whose input
-# is "chat". There "chat" has just been read, and "noir" must be said.
+# as well: the article needs the noun's gender and number. And which *position* looks at "black"? The position whose
+# input is "chat". There "chat" has just been read, and "noir" must be said.
 #
 # ### What does it read for "noir"?
 #
@@ -666,9 +666,9 @@ assert without_black[noir] < unchanged[noir]
 # %% [markdown]
 # So for this word, the second layer's weights do point to what matters. Without "black", "noir" disappears; the middle
 # line shows what the model would say instead. With nothing but "black" it still says "noir". Be careful all the same: a
-# column of the memory is not a *word*. It is the encoder's vector at that position, which has already looked at all the
-# other words. The experiment on [alignment](experiments/alignment.py) shows where weights alone mislead, and how to
-# find out.
+# column of the memory is not a *word*. A column is the encoder's vector at that position, which has already looked at
+# all the other words. The experiment on [alignment](experiments/alignment.py) shows where weights alone mislead, and
+# how to find out.
 #
 # Look at it yourself: [cross-attention at the step of "noir" in the
 # explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&row=2&zoom=%7B%22box%22:%22decoder.layers.1.cross_attention%22,%22key%22:null%7D).

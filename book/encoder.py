@@ -141,8 +141,8 @@ assert torch.equal(three_axes[:, None], mask)
 assert torch.broadcast_shapes(mask.shape, (30, 8, 10, 10)) == (30, 8, 10, 10)
 
 # %% [markdown]
-# This task needs no padding, so the mask hides nothing. The rest of the batch is for the decoder. It reads all tokens
-# except the last, and has to predict all except the first. Its mask hides padding *and* ($\wedge$) the future:
+# This task needs no padding, so the mask hides nothing. The rest of the batch is for the decoder. The decoder reads all
+# tokens except the last, and has to predict all except the first. Its mask hides padding *and* ($\wedge$) the future:
 
 # %%
 target_input = target[:, :-1]  # all but the last: what the decoder reads

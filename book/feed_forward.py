@@ -56,9 +56,9 @@
 # ### One unit: an adjective *and* a plural
 #
 # A French adjective takes an -s in the plural: *petit*, *petits*. Let two inputs answer two questions with 1 for "yes"
-# and 0 for "no": is the word an adjective, and is it a plural? One unit adds them and subtracts 1. So its column of
-# $W_1$ is (1, 1), and its number of $b_1$ is −1. After ReLU, the unit speaks for the ending -s. Here are the four
-# cases:
+# and 0 for "no": is the word an adjective, and is it a plural? One unit adds the two inputs and subtracts 1. So its
+# column of $W_1$ is (1, 1), and its number of $b_1$ is −1. After ReLU, the unit speaks for the ending -s. Here are the
+# four cases:
 
 # %%
 import math
@@ -162,7 +162,7 @@ assert output.tolist() == [-2, 5, 4, 1]
 
 # %% [markdown]
 # The third unit's row, (5, 5, 5, 5), would have changed everything. But this unit is silent, so its row does not count.
-# For a different x it may.
+# For a different x it may count.
 #
 # ### At each position alike
 #
@@ -337,8 +337,8 @@ torch.testing.assert_close(without_bend, one_matrix)
 # ### ReLU, GELU, SiLU
 #
 # Other bends are in use, too. GELU is $x \cdot \Phi(x)$, where $\Phi(x)$ is the probability that a standard normal
-# number is below $x$; SiLU is $x \cdot \sigma(x)$ with the logistic function $\sigma(x) = 1 / (1 + e^{-x})$. Both are
-# smooth and slightly negative to the left of 0. The paper uses ReLU.
+# number is below $x$; SiLU is $x \cdot \sigma(x)$ with the logistic function $\sigma(x) = 1 / (1 + e^{-x})$. Both
+# functions are smooth and slightly negative to the left of 0. The paper uses ReLU.
 
 # %%
 line = torch.linspace(-4, 4, 81, dtype=torch.float64)
@@ -601,8 +601,9 @@ assert output.min() < 0  # the right output may be negative
 # ### What do many believe?
 #
 # *"Attention does the work, and this network is a detail."* In the paper's base model, these networks have 40 % of the
-# parameters, more than all attention together. And once the weights of attention are there, its output is only a weighted
-# sum of values. The bend, which makes "an adjective *and* a plural" more than the sum of both, is in this network.
+# parameters, more than all attention together. And once its weights are there, the output of attention is only a
+# weighted sum of values. The bend, which makes "an adjective *and* a plural" more than the sum of both, is in this
+# network.
 #
 # ## In short
 #

@@ -52,8 +52,8 @@ model, bundle = translator.model, translator.bundle
 #
 # Let the rows of $X$ be $n$ points, with their mean subtracted. The *principal components* are perpendicular unit vectors
 # $u_1, u_2, …$: $u_1$ is the direction with the largest variance $\lVert X u_1 \rVert^2 / n$, $u_2$ the direction with
-# the largest variance among those perpendicular to $u_1$, and so on. They are the right singular vectors of $X$. A
-# picture of $(X u_1, X u_2)$ shows the share of the variance
+# the largest variance among those perpendicular to $u_1$, and so on. The principal components are the right singular
+# vectors of $X$. A picture of $(X u_1, X u_2)$ shows the share of the variance
 #
 # $$\frac{\lVert X u_1 \rVert^2 + \lVert X u_2 \rVert^2}{\lVert X \rVert^2}$$
 #
@@ -281,8 +281,8 @@ assert senses_told[0] == 0.5
 assert senses_told[-1] > 0.9
 
 # %% [markdown]
-# At the input, 50 % is a coin toss. [An experiment](experiments/bank.py) shows which words make the difference, and
-# tests thirteen other words with two meanings.
+# At the input, the share is 50 %, no better than a coin toss. [An experiment](experiments/bank.py) shows which words
+# make the difference, and tests thirteen other words with two meanings.
 #
 # ### What attention adds to a vector
 #
@@ -354,9 +354,9 @@ for name, push in strongest:
 #
 # ### The axes of queries and keys mean nothing
 #
-# [Attention](attention.py) compares queries with keys by dot products. It never asks for a single coordinate. So if you
-# turn all queries and all keys of a head by the same angle, every score stays. Move the slider: the arrows turn
-# together, the numbers below do not change.
+# [Attention](attention.py) compares queries with keys by dot products. A dot product never asks for a single
+# coordinate. So if you turn all queries and all keys of a head by the same angle, every score stays. Move the slider:
+# the arrows turn together, the numbers below do not change.
 
 # %%
 query = torch.tensor([1.2, 0.5], dtype=torch.float64)
@@ -388,8 +388,8 @@ def turned_frame(degrees):
 pictures.player([turned_frame(degrees) for degrees in range(0, 361, 30)], seconds=0.6)
 
 # %% [markdown]
-# It is the same in a real head. We turn the queries and keys of one head, in all its 16 dimensions, by a random
-# rotation, and compare the scores:
+# The scores of a real head stay the same, too. We turn the queries and keys of one head, in all its 16 dimensions, by a
+# random rotation, and compare the scores:
 
 # %%
 torch.manual_seed(2)
@@ -409,8 +409,9 @@ assert change < 1e-9
 #
 # ### Why a sine *and* a cosine?
 #
-# A [position](positions.py) (§3.5 of the paper) is written as pairs of a sine and a cosine, each pair a hand of a clock. Would the sine
-# alone not do? Move the slider, and look at the crosses: they are the other positions with (nearly) the same sine.
+# A [position](positions.py) (§3.5 of the paper) is written as pairs of a sine and a cosine, each pair a hand of a
+# clock. Would the sine alone not be enough? Move the slider, and look at the crosses: they are the other positions with
+# (nearly) the same sine.
 
 # %% tags=["hide-input"]
 HOURS = 16

@@ -86,7 +86,8 @@ print(" ".join(names[number] for number in train[0].tolist() if number))
 # %% [markdown]
 # ### The table
 #
-# Each step adds its row. The sentence is drawn from the model: each word by its probability after the words before it.
+# Each step adds a row to the table. The sentence is drawn from the model: each word by its probability after the words
+# before it.
 
 # %%
 table = {}
@@ -190,8 +191,8 @@ def attend(part, x, memory, mask):
 
 
 # %% [markdown]
-# Then a stack of layers. A sub-layer is an attention or a [feed-forward network](feed_forward.py); what becomes of its
-# result is decided by two switches ([add & norm](residual.py)):
+# Then comes a stack of layers. A sub-layer is an attention or a [feed-forward network](feed_forward.py); what becomes
+# of its result is decided by two switches ([add & norm](residual.py)):
 
 
 # %%

@@ -479,11 +479,11 @@ assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
 
 # %% [markdown]
 # Eight heads of width 64 have exactly as many weights, and take exactly as many multiplications, as one head of
-# width 512. They are not free: there are eight maps of scores instead of one, with eight times as many softmaxes to
-# take and numbers to keep. For short sentences that is little beside the projections, but the maps grow with the
-# square of the length. Eight heads of width 512 need eight times the weights and multiplications. The base model has
-# 18 attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so it would grow from 63 to about
-# 195 million weights. The split makes several questions affordable.
+# width 512. Eight heads are not free: there are eight maps of scores instead of one, with eight times as many softmaxes
+# to take and numbers to keep. For short sentences that is little beside the projections, but the maps grow with the
+# square of the length. Eight heads of width 512 need eight times the weights and multiplications. The base model has 18
+# attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so it would grow from 63 to about 195
+# million weights. The split makes several questions affordable.
 
 # %%
 extra = 18 * (cost(8, 512)[0] - cost(8, 64)[0])
@@ -610,7 +610,7 @@ pictures.attention_lines(
 # Thick lines from *it* to its noun would mean that the encoder finds the noun. Thin lines mean that a later part of the
 # model has to find it. So ask the decoder, at the step where it has to decide: *il* (masculine, the animal) or *elle*
 # (feminine, the street)? To decide, it needs the adjective and the two nouns to choose from. One head could look at
-# only one of them. See how many heads share the task:
+# only one of these words. See how many heads share the task:
 
 # %%
 pronoun = next(i for i, word in enumerate(output_words) if word in ("il", "elle"))
@@ -815,8 +815,8 @@ assert not report.passed
 
 # %% [markdown]
 # **Heads in a plain Python list.** PyTorch finds the parts of a module if they are attributes, or items of an
-# `nn.ModuleList`. It does not look into a plain list. Heads in such a list compute, but the *optimiser*, which changes
-# the weights in training, never gets their weights, and saving leaves them out
+# `nn.ModuleList`. PyTorch does not look into a plain list. Heads in such a list compute, but the *optimiser*, which
+# changes the weights in training, never gets their weights, and saving leaves them out
 # ([erratum](errata.py#heads-in-a-plain-list)).
 
 
@@ -854,8 +854,9 @@ except RuntimeError as error:
 assert torch.cat(parts, dim=-1).shape == (10, 512)
 
 # %% [markdown]
-# **"Several heads are faster."** They are not. They take as many multiplications as one wide head, and more softmaxes
-# (see the table above). Several heads are there to look at different things ([erratum](errata.py#what-heads-are-for)).
+# **"Several heads are faster."** They are not. Several heads take as many multiplications as one wide head, and more
+# softmaxes (see the table above). Several heads are there to look at different things
+# ([erratum](errata.py#what-heads-are-for)).
 #
 # **"Each head has a meaning."** Nothing in training asks for it: the loss sees only what all heads have added up to. Some
 # heads do look where a person would look; others share one job, or do several. And after another training, a different
@@ -873,8 +874,9 @@ assert odd.output_projection.weight.shape == (512, 150)
 assert odd(x).shape == (30, 10, 512)
 
 # %% [markdown]
-# **The shape of $Z_i$.** Some texts give it as (512, 64). But $Z_i$ has a row for each *word*: its shape is (length,
-# 64). The matrices $W_{Q,i}$, $W_{K,i}$ and $W_{V,i}$ have the shape (512, 64) ([erratum](errata.py#shape-of-a-head)).
+# **The shape of $Z_i$.** Some texts give the shape of $Z_i$ as (512, 64). But $Z_i$ has a row for each *word*: its
+# shape is (length, 64). The matrices $W_{Q,i}$, $W_{K,i}$ and $W_{V,i}$ have the shape (512, 64)
+# ([erratum](errata.py#shape-of-a-head)).
 
 # %%
 z[0, 0].shape, own_q.shape

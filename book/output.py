@@ -14,8 +14,8 @@
 # # Output, softmax, loss, label smoothing
 #
 # [The decoder](decoder.py) ends with a vector for each target position. This chapter turns that vector into a
-# probability for each word of the vocabulary. It then turns the probability of the right word into one number that
-# training can make small.
+# probability for each word of the vocabulary. The chapter then turns the probability of the right word into one number
+# that training can make small.
 
 # %% [markdown]
 # ## The question
@@ -332,8 +332,8 @@ torch.testing.assert_close(smoothed, divergence + entropy)
 torch.testing.assert_close(divergence, F.kl_div(first, q, reduction="sum"))
 
 # %% [markdown]
-# The smallest possible smoothed loss is therefore $H(q)$. It depends on $\varepsilon$ and $V$ alone. Here it is for
-# our six entries, for the 849 French entries of the book's demo model, and for the paper's 37,000:
+# The smallest possible smoothed loss is therefore $H(q)$. This minimum depends on $\varepsilon$ and $V$ alone. Here it
+# is for our six entries, for the 849 French entries of the book's demo model, and for the paper's 37,000:
 
 
 # %%
@@ -481,8 +481,8 @@ pictures.player(frames, captions)
 # %% [markdown]
 # Why 0.9? **"Because one word in ten is wrong"**, many believe. But the demo was trained with $\varepsilon = 0.1$ and
 # $V = 849$, so its smoothed target asks for $0.9 + 0.1/849 \approx 0.9001$ on the right word, and even a model that is
-# never wrong would learn to say 0.9. It is what the model was asked for, not a sign of doubt. Its smoothed
-# loss is above the smallest possible one, as it must be, but not by much:
+# never wrong would learn to say 0.9. This probability is what the model was asked for, not a sign of doubt. Its
+# smoothed loss is above the smallest possible one, as it must be, but not by much:
 
 # %%
 chosen = demo_log_p[range(len(output)), output]
@@ -543,7 +543,7 @@ assert torch.equal(planted.argmax(-1), demo_log_p.argmax(-1))
 # remains the best word: *greedy* translations, which take the best word at each step, do not change at all.
 #
 # **Padding in the loss** ([errata](errata.py#padding-in-the-loss)). Forget the mask, and `<pad>` becomes a word like
-# any other, to be predicted after each `<eos>`. It is the easiest word of all, and a batch of unequal lengths has
+# any other, to be predicted after each `<eos>`. `<pad>` is the easiest word of all, and a batch of unequal lengths has
 # plenty of it. Suppose that a model gives 0.3 to each right word and 0.99 to the padding:
 
 # %%
@@ -562,8 +562,8 @@ assert math.isclose(without, -math.log(0.3), rel_tol=1e-5)
 assert included < 0.7 * without
 
 # %% [markdown]
-# The loss looks better and means less. It depends on how sentences are grouped into batches, so two models can no
-# longer be compared.
+# The loss looks better and means less. The loss then depends on how sentences are grouped into batches, so two models
+# can no longer be compared.
 #
 # **The shifted target** ([errata](errata.py#shifted-target)). Position $i$ of the decoder reads token $i$ and must
 # predict token $i + 1$. Compare its output with token $i$ instead, and it only has to repeat what it has just read.

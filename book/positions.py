@@ -377,8 +377,8 @@ assert largest < 1e-10
 
 # %% [markdown]
 # One matrix for each $k$ was enough for all positions. The picture shows $M_1$ for $d_\mathrm{model} = 8$. Along the
-# diagonal lie four blocks of two by two, each a rotation. The first rotates by a large angle, the last by so small an
-# angle that its numbers are nearly 1 and 0.
+# diagonal lie four blocks of two by two, each a rotation. The first block rotates by a large angle, the last block by
+# so small an angle that its numbers are nearly 1 and 0.
 
 # %%
 names = [f"{name} {pair}" for pair in range(4) for name in ("sin", "cos")]
@@ -399,8 +399,8 @@ pictures.heat_map(
 #
 # $$ = \sum_i \cos\big(\omega_i (p-q)\big), $$
 #
-# which depends only on the distance $p - q$. It is largest at distance 0, where it is $d_\mathrm{model}/2$, and it is
-# the same for a distance to the left as to the right.
+# which depends only on the distance $p - q$. The dot product is largest at distance 0, where it is
+# $d_\mathrm{model}/2$, and it is the same for a distance to the left as to the right.
 
 # %%
 many = gf.sinusoids(100, 128, dtype=torch.float64)
@@ -485,8 +485,8 @@ assert off[[1, 2, 3, 5, 6, 7]].min() > 1e-6  # … but no other column is the sa
 # ## A learned table
 #
 # You can also leave the numbers to training: a matrix with one row per position, random at first, like the embedding of
-# words. The paper tried it and found nearly the same quality (Table 3, row E). It kept the sinusoids in the hope that
-# they would help with longer sentences. But a learned table has only as many rows as it was made with:
+# words. The paper tried it and found nearly the same quality (Table 3, row E). The paper kept the sinusoids in the hope
+# that they would help with longer sentences. But a learned table has only as many rows as it was made with:
 
 # %%
 from glassformer.model.positions import Positions
@@ -608,7 +608,7 @@ assert count < 20
 # %% [markdown]
 # Hardly any translation is right, although nearly all translations of shorter sentences are right, as the next cell
 # will show. Typically the first half is perfect, and then the model loses its place. **Sinusoids do not promise longer
-# sentences.** They make patterns for the later positions, but the model was never trained to use those patterns.
+# sentences.** Sinusoids make patterns for the later positions, but the model was never trained to use those patterns.
 #
 # The shift property is not a promise either. Take short sentences that the model translates well, and start counting at
 # 2, at 4, and so on up to 10 instead of 0, in source and target alike. The shift property says that each pattern is
@@ -778,8 +778,8 @@ assert gf.sinusoids(356, 8)[355, 1] == -1
 # %% [markdown]
 # ### "The two are concatenated"
 #
-# They are added, and the width stays d_model ([errata](errata.py#concatenating-or-adding)). The shape shows at once
-# which of the two a program does:
+# Positions are added, and the width stays d_model ([errata](errata.py#concatenating-or-adding)). The shape shows at
+# once which of the two a program does:
 
 # %%
 pattern = gf.sinusoids(9, 128, dtype=torch.float64)

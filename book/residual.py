@@ -97,8 +97,8 @@ normalised = deviations / torch.sqrt(variance + eps)  # eps inside the root
 normalised
 
 # %% [markdown]
-# These are −1, −1/3, −1/3 and 5/3, up to eps. The mean is now 0 and the variance 1. The last step applies the gain and
-# the bias; here they are made up:
+# The results are −1, −1/3, −1/3 and 5/3, up to eps. The mean is now 0 and the variance 1. The last step applies the
+# gain and the bias; here they are made up:
 
 # %%
 gain = torch.tensor([1.0, 1.0, 2.0, 0.5], dtype=torch.float64)
@@ -153,7 +153,7 @@ assert f"{torch.nn.functional.layer_norm(1000 * single, (512,))[3]:.1f}" == f"{5
 # %% [markdown]
 # ### Layer norm or batch norm?
 #
-# Both subtract a mean and divide by a deviation. They differ in what they average over:
+# Both norms subtract a mean and divide by a deviation. They differ in what they average over:
 #
 # | | averages over | means for a batch (B, T, D) | one position's result depends on |
 # |---|---|---|---|
@@ -232,8 +232,8 @@ for placement, expected in (("post", post), ("pre", pre)):
 # ### One more norm at the end
 #
 # A post-norm stack ends with a norm, because each of its sub-layers ends with a norm. A pre-norm stack ends with a sum
-# that has not been normalised. So it gets one more layer norm after its last layer, in the encoder and in the decoder.
-# (`torch.nn.Transformer` has these norms in post-norm, too; in this library, that is `final_norm=True`.)
+# that has not been normalised. So a pre-norm stack gets one more layer norm after its last layer, in the encoder and in
+# the decoder. (`torch.nn.Transformer` has these norms in post-norm, too; in this library, that is `final_norm=True`.)
 
 # %%
 {norm_order: gf.ModelConfig(vocab_size=9, norm=norm_order).final_norm for norm_order in ("pre", "post")}
@@ -550,8 +550,8 @@ pictures.curves(
 #
 # Dropout with probability $p$ sets each entry to 0 with that probability and divides the others by $1 - p$, so that the
 # expected value stays the same. In the Transformer it acts on what a sub-layer *adds*, never on the stream (§5.4), and
-# on the sum of embedding and position. It is a tool for training. In evaluation it does nothing, so the same sentence
-# always gets the same translation.
+# on the sum of embedding and position. Dropout is a tool for training. In evaluation it does nothing, so the same
+# sentence always gets the same translation.
 
 # %%
 torch.manual_seed(1)
@@ -580,8 +580,8 @@ assert (residual.eval()(ones, ten) == 11).all()
 #
 # Many tutorials apply dropout in two further places: the attention *weights*, after the softmax, and the inner numbers
 # of the feed-forward network, after the ReLU. The paper (§5.4) has neither; its authors' program tensor2tensor has both
-# as settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. For the
-# same results as a tutorial's code, set `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
+# as settings. So does our model: `attention_dropout` and `activation_dropout`. Both settings are 0 unless you set them.
+# For the same results as a tutorial's code, set `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
 #
 # <details>
 # <summary>What they do</summary>

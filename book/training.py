@@ -76,8 +76,8 @@ torch.set_printoptions(precision=4, sci_mode=False)
 #
 # $$-\sum_{v=1}^{V} y_v \ln p_v \qquad y_v = \frac{\varepsilon}{V} + \begin{cases} 1 - \varepsilon & v = r \\ 0 & v \ne r \end{cases}$$
 #
-# $\ln$ is the natural logarithm, so the unit is the *nat*. This loss cannot fall to 0. It is smallest when $p = y$,
-# and then equals the *entropy* of $y$, $-\sum_v y_v \ln y_v$. We call this value the floor.
+# $\ln$ is the natural logarithm, so the unit is the *nat*. This loss cannot fall to 0. The loss is smallest when $p =
+# y$, and then equals the *entropy* of $y$, $-\sum_v y_v \ln y_v$. We call this value the floor.
 #
 # **Optimiser** (§5.3). For each parameter $w$ with gradient $g$, Adam keeps two running means, which both start at 0:
 # $m$ of $g$ and $u$ of $g^2$. With $\beta_1 = 0.9$, $\beta_2 = 0.98$, $\epsilon = 10^{-9}$ (which prevents a division
@@ -155,7 +155,7 @@ pictures.curves(
 # ### The copy task
 #
 # The target equals the source. There are 11 ids: 1 to 10 are symbols, and 0 is padding (not needed here, as every
-# sequence has length 10). The first symbol is always 1. It can therefore serve as the decoder's first token, so that
+# sequence has length 10). The first symbol is always 1. The 1 can therefore serve as the decoder's first token, so that
 # no `<bos>` (the usual beginning-of-sentence token) is needed.
 
 
@@ -388,7 +388,7 @@ assert final >= 0.99
 # %% [markdown]
 # Look for three stretches in the picture. Within twenty steps the model learns to find all ids equally probable (orange
 # line). For a while little happens. Then it finds out how to look things up in the source, and the loss falls to its
-# floor (green line). It stays slightly above, because dropout disturbs the model during training.
+# floor (green line). The loss stays slightly above the floor, because dropout disturbs the model during training.
 
 # %% tags=["hide-input"]
 steps_done = np.arange(1, len(losses) + 1)
@@ -694,9 +694,9 @@ parameters, sorted(state)
 assert state["exp_avg"].shape == state["exp_avg_sq"].shape == second.output.weight.shape
 
 # %% [markdown]
-# The *activations* come on top: what the forward pass computed and the backward pass will need again. They grow with
-# the batch, while parameters, gradients and Adam's means do not. `glassformer estimate` computes all of this before a
-# training run begins.
+# The *activations* come on top: what the forward pass computed and the backward pass will need again. The activations
+# grow with the batch, while parameters, gradients and Adam's means do not. `glassformer estimate` computes all of this
+# before a training run begins.
 #
 # ## Seeds, resuming, overfitting, averaging
 #

@@ -343,8 +343,8 @@ assert abs(scores - attention_scores(query, key)).max() > 0.1
 #
 # A model that writes word by word keeps the keys and values of all earlier words in a cache. For long texts, or many at
 # once, the cache takes more memory than the weights do. Shazeer (2019) lets all heads share one key and one value;
-# Ainslie et al. (2023) let groups of heads share. A query looks up its group's key and value; `repeat_interleave` is
-# all there is to it:
+# Ainslie et al. (2023) let each group of heads share a key and a value. A query looks up its group's key and value;
+# `repeat_interleave` is all there is to it:
 
 # %%
 query = torch.randn(1, 8, 6, 16)  # 8 heads
@@ -450,7 +450,7 @@ assert abs(modern(layer, changed)[:, 4:] - modern(layer, x)[:, 4:]).max() > 0.1
 # - **Rotating before a cache is cut.** A cached key keeps the angle of its position. If the oldest words are dropped and
 #   the positions counted anew, the angles of the cache are wrong.
 # - **Two layouts of the pairs.** The paper's pairs are neighbours (0 and 1, 2 and 3, …), and so are RoFormer's; other
-#   code pairs entry $i$ with entry $i + d/2$. Both work, but weights trained with one are wrong in the other.
+#   code pairs entry $i$ with entry $i + d/2$. Both work, but weights trained with one layout are wrong in the other.
 
 # %%
 everything_rotated = [

@@ -108,10 +108,10 @@ assert torch.allclose(last.sum(-1), torch.ones(len(target)))
 # %% [markdown]
 # ## The same from the library
 #
-# `Translator.explain` returns such a matrix with a translation, and `glassformer translate --explain` prints it. It
-# shows the heads of one layer that align words best. Training has chosen them on validation pairs, by comparison with
-# a word aligner. Note what the documentation promises: how much cross-attention *looks* at each token. It does not
-# promise an alignment.
+# `Translator.explain` returns such a matrix with a translation, and `glassformer translate --explain` prints it. The
+# matrix shows the heads of one layer that align words best. Training has chosen them on validation pairs, by comparison
+# with a word aligner. Note what the documentation promises: how much cross-attention *looks* at each token. The
+# documentation does not promise an alignment.
 
 # %%
 explained = translator.explain(example.source)
@@ -179,8 +179,8 @@ framed(
 # ## The experiment
 #
 # One sentence proves nothing. [measure/alignment.py](measure/alignment.py) does the same with 500 sentences of the
-# test split, for three models trained by the demo's recipe with seeds 1, 2 and 3. It compares every head of both
-# layers, the mean over the heads of each layer, and the mean over all heads. The *best head* is chosen on 500
+# test split, for three models trained by the demo's recipe with seeds 1, 2 and 3. The script compares every head of
+# both layers, the mean over the heads of each layer, and the mean over all heads. The *best head* is chosen on 500
 # different sentences (the validation split), so that it cannot look good by luck. "With contents" replaces the weight
 # of each key by the length of the vector that it adds to the stream, weight · value · $W^O$ (Kobayashi et al. 2020).
 #

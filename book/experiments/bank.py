@@ -448,10 +448,10 @@ for seed, found in measured.items():
 # ### Do weights tell what matters?
 #
 # For each sentence of the split, compare two lists of numbers: how much weight the ambiguous word gives to each other
-# word, and how far the margin falls without that word. There are two scores. One is Spearman's rank correlation. The
-# other, "top", is the share of sentences in which the word with the most weight is also the word whose hiding lowers
-# the margin most. Both are means over all 14 words, for the mean of the heads and for the best head (chosen afterwards,
-# so its score is too optimistic).
+# word, and how far the margin falls without that word. There are two scores. The first is Spearman's rank correlation.
+# The second, "top", is the share of sentences in which the word with the most weight is also the word whose hiding
+# lowers the margin most. Both scores are means over all 14 words, for the mean of the heads and for the best head
+# (chosen afterwards, so its score is too optimistic).
 
 # %%
 for seed, found in measured.items():
@@ -466,7 +466,8 @@ for seed, found in measured.items():
 # %% [markdown]
 # The rank correlations lie near 0 and never exceed a quarter. **Weights do not predict what matters, word by word.**
 # In fairness, most words of these short sentences do not matter at all, so their ranks are noise. That is why we also
-# count "top". It is better than chance (about one in ten), and wrong more often than right.
+# count "top". By this score, weights find the word that matters most more often than chance would (about one in ten),
+# but in fewer than half of the sentences.
 #
 # ### Heads
 #
@@ -491,7 +492,8 @@ for seed, found in measured.items():
 # ### Vectors: separable is not the same as used
 #
 # The picture shows, station by station, how often the vector of the ambiguous word is nearer to the mean of its own
-# sense (the mean of the other pairs). Chance is 50 %. Solid: mean over the 14 words. Dashed: "bank".
+# sense (the mean of the other pairs). Chance is 50 %. The solid lines are means over the 14 words. The dashed lines
+# show "bank" alone.
 
 # %% tags=["hide-input"]
 points = list(measured["1"]["vectors"])

@@ -106,8 +106,8 @@ assert found[1].log_prob < found[32].log_prob
 
 # %% [markdown]
 # Where it says "search error", a better output existed and was not found: the search is to blame. Where it says
-# "model error", the search has done its duty, and the model is to blame. The picture shows why. It adds up the log
-# probability from token to token. Each line can only fall, and a short output stops before it has fallen far.
+# "model error", the search has done its duty, and the model is to blame. The picture shows why. Each line adds up the
+# log probability from token to token. A line can only fall, and a short output stops before it has fallen far.
 
 # %% tags=["hide-input"]
 lines = {"reference": reference, **{f"beam {size}": translation for size, translation in found.items()}}
@@ -145,9 +145,9 @@ assert abs(again.log_prob - short.log_prob) < 1e-3
 #
 # [measure/beam.py](measure/beam.py) translates four whole splits with beams of 1, 2, 4, 8, 16 and 32, and with
 # $\alpha = 0$ and $0.6$: "test", "unseen-combinations" (combinations of words that are not in the training data),
-# "coreference" (what "it" refers to) and "longer". It uses three models like the demo's (*demo*), and three that were
-# trained for a third of the time and are less sure (*short*; "test" and "longer" only). The price of a search is
-# counted in *expansions*: the number of hypotheses per sentence that the model had to continue by one token.
+# "coreference" (what "it" refers to) and "longer". The script uses three models like the demo's (*demo*), and three
+# that were trained for a third of the time and are less sure (*short*; "test" and "longer" only). The price of a search
+# is counted in *expansions*: the number of hypotheses per sentence that the model had to continue by one token.
 
 # %%
 measured = json.loads(Path("results/beam.json").read_text(encoding="utf-8"))

@@ -70,8 +70,8 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # 1 again.
 #
 # To measure the effect, we let the model read what comes before the pronoun, "L'animal n'a pas traversé la rue parce
-# qu'", and compare the two pronouns. The *margin* is $\log p(\text{right}) - \log p(\text{wrong})$ in nats. Above 0,
-# the pronoun is right.
+# qu'", and compare the two pronouns. The *margin* is $\log p(\text{right}) - \log p(\text{wrong})$ in nats. If the
+# margin is above 0, the pronoun is right.
 #
 # ## Line by line
 #
@@ -329,8 +329,8 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 #   model lose this information; hiding it in the encoder changes nothing. The fourth model reads it in both attentions.
 #   Hiding it in only one of the two loses about half of the animal's pronouns (55 % in the encoder, 45 % in
 #   cross-attention), and only hiding it in both loses all. So in the fourth model, some other word has absorbed the
-#   adjective in the encoder. It has the same recipe and the same corpus as model 1. Only the order of its batches is
-#   different.
+#   adjective in the encoder. The fourth model has the same recipe and the same corpus as model 1. Only the order of its
+#   batches is different.
 # - **Where the noun's gender is read.** In model 1, hiding the place in cross-attention is enough to lose more than
 #   half of its pronouns. In the other models, this costs 4 to 11 %. These models read the gender from what they have
 #   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only when the English
@@ -349,9 +349,9 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 #
 # - **Hidden is not 0.** A score of 0 instead of −∞ leaves the word a weight of $e^0$ over the sum, which is often
 #   large. See [masked to zero](../errata.py#masked-to-zero).
-# - **A hidden word is not a removed word.** It keeps its position, it still reads the others, and in the encoder its
-#   vector goes on to cross-attention. Hiding a key in one kind of attention closes one way; the fourth room above, the
-#   decoder's self-attention, is a way that is easily forgotten.
+# - **A hidden word is not a removed word.** A hidden word keeps its position, it still reads the others, and in the
+#   encoder its vector goes on to cross-attention. Hiding a key in one kind of attention closes one way; the fourth room
+#   above, the decoder's self-attention, is a way that is easily forgotten.
 # - **Accuracy hides habits.** 50 % on a split of pairs looks like a coin toss, but here it is a model that always
 #   gives the same answer. Count the two sentences of each pair separately.
 # - **The model has never seen such a mask in training.** If something breaks, the strangeness of the input may be the

@@ -142,8 +142,8 @@ assert effects[il, source_tokens.index("tired")] > effects[il, source_tokens.ind
 
 # %% [markdown]
 # Here are the two matrices side by side: attention on the left, the effect on the right. The darkest green stands for 5
-# nats or more. Both have their large values in mostly the same cells. This chapter is about the cells in which they
-# differ.
+# nats or more. Both matrices have their large values in mostly the same cells. This chapter is about the cells in which
+# they differ.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import ListedColormap, to_rgb
@@ -171,8 +171,8 @@ pictures.picture(
 # %% [markdown]
 # ## The same from the library
 #
-# The experiment has thousands of steps, so it hides all tokens at once. It puts one copy of the sentence per token
-# side by side, and in each copy sets the scores of a different key to −∞. `gf.intervene` replaces the computed scores
+# The experiment has thousands of steps, so it hides all tokens at once. It makes a batch with one copy of the sentence
+# for each token, and in each copy sets the scores of a different key to −∞. `gf.intervene` replaces the computed scores
 # by the edited ones. The result is the same.
 
 # %%
@@ -281,9 +281,9 @@ pictures.bars(
 )
 
 # %% [markdown]
-# It does not: a correlation of about 0.4 is far from 1. The picture below shows why. Each dot is one source token at
-# one step. For an orange dot, the grammar says that the written word comes from this token. Blue dots are all other
-# tokens. Both axes are stretched near 0.
+# Attention does not put them in the right order: a correlation of about 0.4 is far from 1. The picture below shows why.
+# Each dot is one source token at one step. For an orange dot, the grammar says that the written word comes from this
+# token. Blue dots are all other tokens. Both axes are stretched near 0.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.9)
@@ -448,8 +448,8 @@ assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the me
 # - *"Ablation is the truth."* If two tokens give the same information, removing one of them changes nothing, so both
 #   look unimportant.
 #
-# Two slips are easy to make. One is to hide a key by setting its score to 0, which still leaves it a weight
-# ([errata](../errata.py#zero-is-not-minus-infinity)). The other is to put two groups into one correlation, as above.
+# Two slips are easy to make. The first is to hide a key by setting its score to 0, which still leaves it a weight
+# ([errata](../errata.py#zero-is-not-minus-infinity)). The second is to put two groups into one correlation, as above.
 #
 # ## Exercises
 #

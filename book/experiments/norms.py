@@ -339,10 +339,10 @@ assert differences["pre-norm, none"][-1] > 0.05
 # - *"Post-norm has exploding gradients."* In the decoder they are uneven, by a factor of ten; in the encoder of six
 #   layers they are even. And Adam's first step has the same size everywhere. The failure is real, but the usual
 #   reason for it is at best a part of the truth.
-# - *"Pre-norm is better."* It is far easier to train, as you see. Where both are trained to the end, post-norm has
-#   often been found slightly better on translation. This experiment is about the beginning.
-# - *"So the demo's model must fail."* It uses post-norm with warm-up, and has two layers in each stack. Depth makes
-#   the difference.
+# - *"Pre-norm is better."* Pre-norm is far easier to train, as you see. Where both are trained to the end, post-norm
+#   has often been found slightly better on translation. This experiment is about the beginning.
+# - *"So the demo's model must fail."* The demo uses post-norm with warm-up, and has two layers in each stack. Depth
+#   makes the difference.
 # - Weights trained with one order are useless with the other: [norm order swapped](../errata.py#norm-order-swapped).
 #   And both orders add back $x$ *as it came in*: [the residual of the normalised
 #   x](../errata.py#residual-of-the-normalised-x).

@@ -190,9 +190,9 @@ for split in SPLITS:
 # models with one head come within half a point of the models with eight, and the third does not.
 #
 # So this confirms the paper's answer. (Compare the sign, not the size: the paper measured BLEU after a long training,
-# while we count exact matches of models that were stopped while they were still learning.) It does **not** confirm
-# the strong form of the intuition. One head is enough to follow "it" to the right noun: two of the models do so in
-# more than 99 sentences of 100. There are two layers, and the second can fetch what the first could not.
+# while we count exact matches of models that were stopped while they were still learning.) The result does **not**
+# confirm the strong form of the intuition. One head is enough to follow "it" to the right noun: two of the models do so
+# in more than 99 sentences of 100. There are two layers, and the second can fetch what the first could not.
 
 # %% tags=["hide-input", "check"]
 assert all(points > 0 for several in ahead.values() for points in several)

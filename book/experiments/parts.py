@@ -186,8 +186,8 @@ torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config
 # %% [markdown]
 # The explorer shows what happens to a *trained* model when the division is dropped: [the demo with the mistake "No
 # √d_k"](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&mistakes=%5B%22no_scale%22%5D&sheet=true&panel=changes).
-# That is not a fair test, because its weights were made for a different formula. A fair test trains with the mistake
-# from the first step.
+# Planting a mistake in a trained model is not a fair test, because its weights were made for a different formula. A
+# fair test trains with the mistake from the first step.
 #
 # ## The experiment
 #

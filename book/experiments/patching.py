@@ -316,8 +316,9 @@ pictures.picture(
 # the decoder must already have the genders of both nouns, and the adjective chooses between them. [Which head decides
 # "it"?](pronoun.py) shows heads that do so.
 #
-# Finally the heads, at the last position. Each row is one attention of one model, each column a head. The effects of
-# heads need not sum to 1: each of two heads may bring back the whole preference, or no single head may be enough.
+# Finally, here are the heads, at the last position. Each row is one attention of one model, each column a head. The
+# effects of heads need not sum to 1: each of two heads may bring back the whole preference, or no single head may be
+# enough.
 
 # %% tags=["hide-input"]
 rows, values = [], []
@@ -342,7 +343,7 @@ pictures.heat_map(
 #   self-attention, look up the noun.
 # - **In model 2 it takes several heads** of the second cross-attention: the best brings back one half.
 # - **In model 3** two heads of the first cross-attention share the adjective, and then one head of *self*-attention
-#   passes most of the choice on. It looks at the French words that are written already.
+#   passes most of the choice on. This head looks at the French words that are written already.
 #
 # Three popular beliefs do **not** hold here. The answer is not in the vector of "it". Not all models use the same
 # head, nor even the same layer. And the meaning does not build up slowly, layer by layer: it comes in one step.

@@ -73,7 +73,7 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # $$m = \log p(\text{right pronoun}) - \log p(\text{wrong pronoun})$$
 #
 # The margin is above 0 if the right pronoun is more probable than the wrong one; 3 means 20 times as probable ($e^3
-# \approx 20$). Its unit is the nat, since the logarithms are natural.
+# \approx 20$). The margin's unit is the nat, since the logarithms are natural.
 #
 # *Switching off* (ablating) head $i$ means replacing its weighted values $\mathrm{head}_i$ by zeros before the heads
 # are joined and multiplied by $W^O$ (§3.2.2). The effect of the head is $m$ without it, minus $m$ of the whole model.
@@ -461,8 +461,8 @@ pictures.picture(
 )
 
 # %% [markdown]
-# - **It takes four to six heads** to turn the pronouns into a coin toss. So it is not one head, and it is not the
-#   whole model either.
+# - **It takes four to six heads** to turn the pronouns into a coin toss. So the choice is not made by one head, and it
+#   does not take the whole model either.
 # - **The control** shows what the heads are for. In model 1 the pairs of equal gender are almost unharmed, so its
 #   heads choose between the nouns. In models 2 and 3 these pairs suffer too: the heads carry the gender itself, which
 #   is needed even when there is nothing to choose.
