@@ -188,7 +188,10 @@ def test_the_log_says_why_an_engine_ended(run_folder):
             "--languages: expected one for each of 1 runs, got 2",
         ),
         (["RUN", "RUN", "--languages", "en:fr", "--languages", "en:fr"], "two runs translate en-fr"),
-        (["RUN", "--languages", "en:fr", "--set", "serving.rate=often"], "serving.rate: expected texts in a time"),
+        (
+            ["RUN", "--languages", "en:fr", "--set", "serving.rate=often"],
+            "serving.rate: expected a number of texts per time",
+        ),
         (["RUN", "--languages", "en:fr", "--keys", "nowhere"], "nowhere: No such file"),
         (["nowhere"], "'nowhere' does not exist"),
         (["--new-key", "me"], "--new-key needs --keys FILE"),

@@ -154,7 +154,7 @@ def _search(
         living = living.extended(lasting)
 
         # The search for a sentence continues while its best living hypothesis has a higher score than its N-th best
-        # finished hypothesis. That score is −inf while fewer than N hypotheses have finished.
+        # finished hypothesis. The score of the N-th best is −inf while fewer than N hypotheses have finished.
         goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):
@@ -224,7 +224,7 @@ def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -
 def _results(
     sentences: Int[Tensor, "B"], lengths: Int[Tensor, "B"], finished: _Paths, eos_id: int, settings: DecodingConfig
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield each sentence's index and hypotheses, best first; the last `lengths` columns hold their tokens."""
+    """Yield each sentence's index and hypotheses, best first; `lengths` are the numbers of columns with its tokens."""
     fields = (sentences, lengths, *finished)
     for sentence, length, *ways in zip(*(field.tolist() for field in fields), strict=True):
         found = [

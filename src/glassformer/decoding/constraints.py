@@ -92,7 +92,7 @@ def no_output(sentence: int) -> DecodingError:
 def _check_prefixes(step: Step[Any], prefixes: Sequence[Sequence[int]], sentences: int) -> None:
     if len(prefixes) != sentences:
         raise DecodingError(
-            f"prefixes: expected a prefix for each of {sentences} sentences, got {len(prefixes)}; [] is no prefix"
+            f"prefixes: expected a prefix for each of {sentences} sentences, got {len(prefixes)}; [] means no prefix"
         )
     for sentence, prefix in enumerate(prefixes):
         _check_tokens(step, sentence, prefix)

@@ -61,7 +61,7 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
     # Allocated once. Small tensors allocated at each step would fragment the memory that the growing state frees; for
-    # outputs of a thousand tokens, this took gigabytes.
+    # outputs of a thousand tokens, this fragmentation took gigabytes.
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=widest(step.device))
     while len(newest):

@@ -81,7 +81,8 @@ def draw(
     cumulative = weights.cumsum(1)
     last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # the last token of the nucleus
     share = cumulative.gather(1, last)
-    # The cumulative probability increases at the drawn token, so the token is possible and belongs to the nucleus.
+    # The cumulative probability increases at the drawn token, so the token has a probability above 0 and is among the
+    # tokens that `top_p` allows.
     drawn = torch.searchsorted(cumulative, heights[:, None].to(share) * share)
     return (drawn if tokens is None else tokens.gather(1, drawn)).squeeze(1)
 

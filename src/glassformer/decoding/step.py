@@ -20,7 +20,7 @@ class Step(Protocol[State]):
 
     A search passes the state from call to call and does not look into it. The state has *rows*, one per hypothesis, and
     *sentences*. Values that depend only on the source (cross-attention keys and values) are kept once per sentence and
-    shared by its rows, so `select` receives both rows and sentences.
+    shared by the sentence's rows, so `select` receives both rows and sentences.
     """
 
     @property

@@ -118,8 +118,8 @@ class TorchEngine:
         """Return the first model's cross-attention weights for given targets, averaged over the heads of `alignment`.
 
         Each token of a target, including `<eos>`, has a row with a weight for each token of its source; each row sums
-        to 1. If `alignment.shift` is 1, each token has the row of the step that reads it. No step reads `<eos>`, so
-        `<eos>` has the row of the step that predicts it.
+        to 1. If `alignment.shift` is 1, each token has the row of the step whose input is this token. `<eos>` is never
+        an input, so `<eos>` has the row of the step that predicts `<eos>`.
         """
         return results_of_batches(self._attention_batch, pairs, lambda pair: longest(*pair), SCORED_TOKENS)
 

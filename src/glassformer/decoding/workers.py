@@ -38,8 +38,8 @@ Decode = Callable[[Sequence[Job], Search], Found]
 class Workers:
     """This process and its worker processes. Each worker has a copy of `decode`, so `decode` must be picklable.
 
-    The workers start when there are enough sentences for the first time, and end when this object is deleted. Threads
-    that share this object take turns, because a worker decodes for one thread at a time.
+    The workers start at the first call with enough sentences for several processes, and end when this object is
+    deleted. Threads that share this object take turns, because a worker decodes for one thread at a time.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:

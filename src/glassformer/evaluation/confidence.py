@@ -72,7 +72,7 @@ def fit_calibration(outputs: Sequence[Sequence[float]], right: Sequence[bool]) -
 
 
 def too_few(right: Sequence[bool], what: str) -> str:
-    """Return why a calibration cannot be fitted on these outputs; "" if it can.
+    """Return the reason why a calibration cannot be fitted on these outputs, or "" if a calibration is possible.
 
     `right` says which outputs are right; `what` describes a right output, such as "exactly right". If nearly all
     outputs are right, or nearly none, a regression would give every output about the same probability, whatever the log
@@ -97,14 +97,14 @@ def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins:
 
 
 def _features(token_log_probs: Sequence[float]) -> tuple[float, ...]:
-    """Return the features: an output's negative log probability (sum, mean, largest of a token), and its length."""
+    """Return the features: sum, mean and maximum of the tokens' negative log probabilities, and the output's length."""
     total, count = -math.fsum(token_log_probs), len(token_log_probs)
     lowest = -min(token_log_probs)
     return (math.exp(-total), math.log(total / count + _SMALL), math.log(lowest + _SMALL), math.log(count))
 
 
 def _fit(features: "Vector", labels: "Vector") -> "Vector":
-    """Return the weights of the logistic regression, the constant first, found by Newton's method."""
+    """Return the weights of the logistic regression, the constant term first, found by Newton's method."""
     import numpy as np
 
     inputs = np.column_stack([np.ones(len(labels)), features])

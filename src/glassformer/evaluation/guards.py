@@ -114,7 +114,7 @@ class Guards:
         return all(then[name] == value for name, value in now.items() if name not in AROUND_A_SEARCH)
 
     def reasons(self, output: ModelOutput) -> tuple[str, ...]:
-        """Return the names of the guards to which an output is suspicious."""
+        """Return the names of the guards that find an output suspicious."""
         return above(signals(output, self.usual), self.thresholds)
 
     def suspicion(self, output: ModelOutput) -> float:
@@ -130,12 +130,12 @@ class Guards:
 
 
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
-    """Return a threshold for each signal, and the quantile of the outputs' signals at which all thresholds are.
+    """Return a threshold for each signal, and the quantile; each threshold is this quantile of its signal's values.
 
     The quantile is the lowest at which all guards together are expected to flag at most `share` of new outputs. An
-    output whose value equals a threshold counts as flagged, unless other outputs have the same value. The reason is
-    that, among n + 1 outputs from the same distribution, a new output is as likely as any other to be above a
-    threshold. Without this correction, a guard that flags 2 of 500 outputs would flag 3 of 501 new outputs.
+    output whose value equals a threshold counts as flagged, unless other outputs have the same value. This corrects for
+    new outputs: a guard that flags 2 of the 500 given outputs is expected to flag 3 of 501 new outputs, because, among
+    n + 1 outputs from the same distribution, a new output is as likely as any other output to be above a threshold.
     """
     import numpy as np
 

@@ -117,8 +117,8 @@ def read_items(corpus: Corpus, *, more: Sequence[str | Path] = (), group: bool |
         return Items.of(_with_more(_pairs(corpus), more), group=bool(group))
     if more:
         raise ConfigError(
-            f"{corpus.names} already holds references, on further lines with the same source: leave out the files of "
-            "references"
+            f"{corpus.names} already holds references, on further lines with the same source: leave out the "
+            "additional reference files"
         )
     pairs = _pairs(corpus)
     whole = [all(side.strip() for side in pair) for pair in pairs]

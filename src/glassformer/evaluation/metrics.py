@@ -287,7 +287,7 @@ def _bleu(language: str, **options: bool) -> Metric:
 
 
 def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
-    """Return the metric of edits (insertions, deletions, replacements) per unit of the references, over all lines.
+    """Return a metric: the edits (insertions, deletions, replacements) in all lines per unit of the references.
 
     If there are several references, the reference with the fewest edits counts, and among equals the longest reference.
     The rate exceeds 100 if hypotheses are much too long.

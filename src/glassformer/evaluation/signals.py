@@ -107,7 +107,7 @@ def numbers_of(text: str) -> Counter[str]:
 
 
 def scripts_of(text: str) -> frozenset[str]:
-    """Return the scripts of a text's letters, by the first word of their Unicode names."""
+    """Return the scripts of a text's letters; a script is named by the first word of its letters' Unicode names."""
     return frozenset(_script(character) for character in set(text) if character.isalpha())
 
 
@@ -117,7 +117,7 @@ def _script(letter: str) -> str:
 
 
 def _loop(output: ModelOutput, _: Usual | None) -> float:
-    """Return the number of tokens in the output's longest repetition, minus that in the source's; at least 0."""
+    """Return by how many tokens the output's longest repetition exceeds the source's longest repetition; at least 0."""
     found = longest_repetition(output.tokens)
     return float(max(found - longest_repetition(output.source_ids), 0)) if found else 0.0
 

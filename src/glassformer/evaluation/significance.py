@@ -2,10 +2,10 @@
 
 Both methods resample the lines of the test set. *Bootstrap*: each sample draws as many lines as the test set has, with
 replacement, and gives a score; the interval contains 95 % of these scores. For two systems, the same lines are drawn
-for both (paired), and the interval is that of the difference. *Approximate randomisation*: if the systems were equally
-good, it would not matter which system wrote which output. Therefore, a coin toss per line decides whether the two
-outputs are swapped. The p-value is the share of such randomised assignments whose difference is at least as large as
-the real difference.
+for both (paired), and the interval is an interval of the difference. *Approximate randomisation*: if the systems were
+equally good, it would not matter which system wrote which output. Therefore, a coin toss per line decides whether the
+two outputs are swapped. The p-value is the share of such randomised assignments whose difference is at least as large
+as the real difference.
 
 sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value if no assignment
 has exactly the real difference (a tie). Here, a tie counts as at least as large, as the definition of the p-value

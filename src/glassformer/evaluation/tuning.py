@@ -101,7 +101,7 @@ class CandidateTable:
         return value > against if self.higher_is_better else value < against
 
     def risk(self, weights: Matrix) -> float:
-        """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
+        """Return the expected metric of random candidates, in per cent, plus a penalty for large weights.
 
         The metric is negated if a higher value is better.
         """

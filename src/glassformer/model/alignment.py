@@ -70,7 +70,7 @@ class Alignment:
 
     @property
     def of_prediction(self) -> "Alignment":
-        """The best heads with shift 0."""
+        """The heads that align words best with shift 0, that is, by the step that predicts each token."""
         return self.unshifted or self
 
     @property
@@ -79,9 +79,9 @@ class Alignment:
         return f"decoder.layers.{self.layer}.cross_attention"
 
     def shifted(self, rows: Sequence[T]) -> tuple[T, ...]:
-        """Return the row of each target token, given the rows of the steps.
+        """Return the row of each target token, given one row per decoding step.
 
-        With shift 1, `<eos>` has the row of the last step, because no step reads `<eos>`.
+        With shift 1, `<eos>` has the row of the last step, because `<eos>` is not the input of any step.
         """
         return (*rows[self.shift :], *rows[len(rows) - self.shift :])
 

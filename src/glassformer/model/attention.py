@@ -37,8 +37,8 @@ __all__ = [
 class Attended(NamedTuple):
     """The result of attention: the weighted values (…, T, W), and their weights (…, T, S).
 
-    `MultiHeadAttention` records these tensors as `heads` and `weights`. Its point `output` is a different tensor: the
-    product with W_O.
+    `MultiHeadAttention` records these tensors as `heads` and `weights`. The point `output` of `MultiHeadAttention` is a
+    different tensor: the product with W_O.
     """
 
     weighted_values: Tensor

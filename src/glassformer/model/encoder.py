@@ -21,8 +21,8 @@ __all__ = ["Encoder", "EncoderLayer"]
 class Encoder(nn.Module):
     """A stack of layers, whose output is the memory. Paper: §3.1.
 
-    `norm` comes after the last layer. The paper has no norm there, but pre-norm needs one, because pre-norm layers do
-    not normalise their sums.
+    `norm` comes after the last layer. The paper has no norm there, but pre-norm needs a final norm, because pre-norm
+    layers do not normalise their sums.
     """
 
     POINTS = names(ENCODER)

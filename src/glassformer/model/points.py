@@ -2,8 +2,8 @@
 
 To add a point, add a row here and pass the value through a tap in each forward pass: the module in `model/`,
 `watch/inspection/reference.py`, and the explorer's `web/engine/forward.ts`. Optionally, add the point's arithmetic to
-`web/engine/arithmetic.ts` and its sentence in Chinese to `watch/explorer/strings.json`; otherwise, the page shows the
-sentence of the row (`about`).
+`web/engine/arithmetic.ts` and the Chinese translation of the row's sentence `about` to `watch/explorer/strings.json`;
+without a translation, the page shows the English sentence.
 
 Axes: B batch · S source positions · T target positions · D d_model · F d_ff · H heads · K width of a head's query and
 key · W width of a head's value · V target vocabulary.
@@ -244,7 +244,7 @@ def named_points(config: ModelConfig) -> dict[str, Point]:
 
 
 def descriptions() -> dict[str, str]:
-    """Return the sentence `about` each point, by part and name, such as "attention.scores"."""
+    """Return each point's sentence `about`, by part and name, such as "attention.scores"."""
     tables = (EMBEDDING, ATTENTION, FEED_FORWARD, RESIDUAL, ENCODER, DECODER, TRANSFORMER)
     return {f"{point.part}.{point.name}": point.about for points in tables for point in points}
 

@@ -97,7 +97,7 @@ class Trace(Mapping[str, Tensor]):
 
 
 def points(model: nn.Module) -> list[str]:
-    """Return the names of all points of a model, or of one of its modules; names begin below `model`."""
+    """Return the names of all points of a model, or of one of its modules; the names are relative to `model`."""
     return [_join(path, point) for path, _, names in _tapped(model) for point in names]
 
 

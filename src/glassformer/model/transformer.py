@@ -53,8 +53,8 @@ class Transformer(nn.Module):
         nn.init.xavier_uniform_(self.output.weight)
         if config.output_bias:
             nn.init.zeros_(self.output.bias)
-        # One matrix with up to three uses (3.4): its rows are the vectors of source tokens, those of target tokens, and
-        # the output weights.
+        # One matrix with up to three uses (3.4): its rows are the vectors of source tokens, the vectors of target
+        # tokens, and the output weights.
         if config.tie_embeddings:
             self.target.tokens.weight = self.source.tokens.weight
         if config.tie_output:

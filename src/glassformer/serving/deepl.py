@@ -72,7 +72,7 @@ class KeyQuery(BaseModel):
 
 
 class DeepLQuery(KeyQuery):
-    """The fields of POST /v2/translate. Fields that are not in the API's description accept only few values."""
+    """The fields of POST /v2/translate. Fields that the service's own description omits accept few values."""
 
     text: Annotated[
         list[str], SkipValidation, BeforeValidator(_texts), WithJsonSchema({}), OfService(text_or_texts_schema)

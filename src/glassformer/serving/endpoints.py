@@ -48,7 +48,7 @@ Handler = Callable[[Service, Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """An API: its name, the format of its errors, and the place of its keys."""
+    """An API: its name, the format of its errors, and where a request holds the key."""
 
     name: str
     error: Any

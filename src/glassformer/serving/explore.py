@@ -97,7 +97,7 @@ class _Explorer:
 
     @property
     def missing(self) -> str:
-        """The reason why the run cannot be explored here; "" if it can."""
+        """The reason why the run cannot be explored here; "" if it can be explored."""
         if find_spec("torch") is None:
             return "the explorer needs PyTorch, which is not installed here: install glassformer with PyTorch"
         if is_export(self.folder):
@@ -145,8 +145,8 @@ _PORT = re.compile(r":\d+$")
 def _is_foreign(request: Request) -> bool:
     """Return whether a request comes from a page of another host; ports may differ, because a proxy may change them.
 
-    A browser sends the origin with the requests of scripts. With links and pictures, it says whether they are on
-    another site's page.
+    A browser sends the origin with the requests of scripts. With the requests of links and pictures, the browser says
+    whether the page that contains them belongs to another site.
     """
     headers = request.headers
     origin = headers.get("origin", "").partition("://")[2]
@@ -203,7 +203,7 @@ class Explorers:
     def _explorer(self, service: Service, request: Request) -> _Explorer:
         """Return the explorer for the run that a request names."""
         if _is_foreign(request):
-            raise RequestError(403, "the explorer answers its own page only")
+            raise RequestError(403, "the explorer answers only its own page")
         if not service.proxies and not _is_own_name(host := request.headers.get("host", "")):
             raise RequestError(403, f"the explorer is at an address of this machine, not at {shortened(host)}")
         if service.keys is not None:

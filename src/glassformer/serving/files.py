@@ -77,7 +77,7 @@ class TranslatedFiles:
         return key
 
     def find(self, key: str) -> NamedFile | None:
-        """Return a file by its random name; None if no file has this name, or its time is over."""
+        """Return a file by its random name; None if no file has this name, or the file has expired."""
         self._forget()
         if key not in self._kept:
             return None

@@ -334,7 +334,7 @@ async def _detect(service: Service, request: Request) -> Response:
 
 
 async def _settings(service: Service, _: Request) -> Response:
-    """The limits and the first languages."""
+    """The limits, and the source and target language that are selected at first."""
     first = service.models.all[0]
     return JSONResponse(
         {

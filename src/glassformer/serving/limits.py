@@ -68,7 +68,7 @@ class Rates:
             self._item = parse(rate)
         except ValueError as error:
             raise ConfigError(
-                f"{SECTION}.rate: expected texts in a time, such as 100/minute, got {quoted(rate)}"
+                f"{SECTION}.rate: expected a number of texts per time, such as 100/minute, got {quoted(rate)}"
             ) from error
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
@@ -99,7 +99,7 @@ class Keys:
         self._read()
 
     def name_of(self, key: str) -> str | None:
-        """Return the name of a key, or None if the key is not in the file. Every key takes the same time."""
+        """Return the name of a key, or None if the key is not in the file; the time does not depend on the key."""
         self._read()
         hashed, found = _hash(key), None
         for known, name in self._names.items():

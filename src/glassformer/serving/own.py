@@ -141,7 +141,7 @@ class TranslatedSentence(BaseModel):
 
     @classmethod
     def of(cls, one: Translation, source: Span, target: Span) -> "TranslatedSentence":
-        """Return a translation with its places `source` and `target` in both texts."""
+        """Return the answer for a translation with its spans in the source text and in the target text."""
         places = {"source": source, "target": target}
         return cls.model_validate({name: getattr(one, name) for name in cls.model_fields.keys() - places} | places)
 

@@ -108,7 +108,10 @@ class Service:
             raise RequestError(400, str(error)) from error
 
     async def detect(self, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
-        """Return the languages of `among` that texts may be in, best first; if none, the first with confidence 0."""
+        """Return the languages of `among` that texts may be in, best first.
+
+        If there are none, return only the first language of `among`, with confidence 0.
+        """
         looked_at = "\n".join(texts)[:READ_CHARACTERS]
         check_unicode("the text", looked_at)
         found = await self.texts.ask(detected_languages, looked_at, list(self.models.languages))

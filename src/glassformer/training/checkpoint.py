@@ -2,7 +2,7 @@
 
     checkpoints/step-00000400/    model.safetensors, optimiser.safetensors, average.safetensors, state.json
 
-A folder gets this name only once it is complete and on the disk, so every folder with such a name can be read.
+A folder gets its name (step-…) only once it is complete and on the disk, so every folder with such a name can be read.
 Checkpoints are written in the background, from a copy, while training continues.
 """
 
@@ -235,7 +235,7 @@ class Checkpoints:
         temporary.rename(path)
 
     def _clear(self) -> None:
-        """Remove or complete what a killed process has left behind."""
+        """Delete or complete the files that a killed process has left behind."""
         clear_temporaries(self.folder)
         for again in self.folder.glob("step-*-again"):
             with suppress(OSError):  # if renaming fails, the checkpoint can still be read under its temporary name

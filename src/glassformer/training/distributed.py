@@ -233,7 +233,7 @@ def _meet(store: dist.Store, number: int, count: int) -> str:
     """Wait until all ranks have started; return a name for the part of the store that these ranks use.
 
     torchrun keeps the store when it restarts the ranks, so a rank may find the name of an earlier rank 0 in the store.
-    Only the present rank 0 repeats what this rank has written.
+    Only the present rank 0 repeats in the store what this rank has written there.
     """
     own, until = uuid.uuid4().hex, time.monotonic() + ARRIVING
     if number == 0:

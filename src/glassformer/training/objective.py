@@ -144,7 +144,7 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop:
 
     The probabilities have the dtype of the logits. In bf16, this rounding changes the probabilities by 0.2 % at most,
     far less than the rounding of the logits has changed them. log Σ exp z equals z − log p for every entry. log Σ exp z
-    is computed from the entry with the largest p, because its relative error is smallest.
+    is computed from the entry with the largest p, because the largest p has the smallest relative error.
     """
     passes = 2 if r_drop else 1
     precise = torch.promote_types(logits.dtype, torch.float32)

@@ -106,7 +106,7 @@ class Muon(Optimizer):
         return gradient.lerp(state["momentum_buffer"], MOMENTUM)
 
     def _share(self) -> None:
-        """Let Adam use its parameter groups of this optimiser, and this optimiser's state."""
+        """Let Adam (`_others`) use this optimiser's state, and all its parameter groups except the first."""
         self._others.param_groups = self.param_groups[1:]
         self._others.state = self.state
 

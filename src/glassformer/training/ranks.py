@@ -73,7 +73,7 @@ class Ranks:
         """Check that all ranks have the same hash.
 
         Raises:
-            RankError: the hash of a rank differs from that of rank 0; the message names the rank and `what` differs.
+            RankError: the hash of a rank differs from the hash of rank 0; the message contains the rank and `what`.
         """
 
 

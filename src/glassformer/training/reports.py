@@ -67,7 +67,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReport:
-    """Training has ended: at a limit of steps or minutes, for lack of improvement, or by the caller's wish."""
+    """Training has ended: at a limit of steps or minutes, for lack of improvement, or because the caller stopped it."""
 
     step: int
     reason: Ending

@@ -31,7 +31,7 @@ class Snapshots:
     keep: int
 
     def due(self, step: int) -> bool:
-        """Return whether to take a snapshot at this step: at each power of two from 8."""
+        """Return whether to take a snapshot at this step: at each power of two from 8 on."""
         return self.keep > 0 and step >= FIRST_SNAPSHOT and step.bit_count() == 1
 
     def save(self, model: nn.Module, step: int) -> Path:

@@ -65,8 +65,8 @@ class AllReduce:
 class _SharedMemory:
     """A sum in memory that all ranks share: each rank sums a part of the numbers, then copies the whole result.
 
-    Nothing is overwritten too early: a rank's numbers only after all ranks have summed, and the result only after all
-    ranks have called `zeros` again.
+    Nothing is overwritten too early: a rank overwrites its numbers only after all ranks have summed, and the result is
+    overwritten only after all ranks have called `zeros` again.
     """
 
     def __init__(self, rows: Float[Tensor, "R+1 N"]) -> None:
@@ -87,7 +87,7 @@ class _SharedMemory:
 
 
 def _shared(dtype: torch.dtype, size: int) -> Sum:
-    """Return a sum in shared memory if all ranks can map the file that rank 0 creates; otherwise, by all-reduce."""
+    """Return a sum in shared memory if all ranks can map the file that rank 0 creates; otherwise, an `AllReduce`."""
     rows = dist.get_world_size() + 1
     told = [file_in_memory(rows * size * dtype.itemsize) if dist.get_rank() == 0 else None]
     try:

@@ -37,7 +37,8 @@ def weighted_values(
 
     With few keys, the result can be differentiated only once. Paper: §3.2.1, equation 1.
     """
-    # Only in training: decoding always uses the same kernel, so that outputs do not depend on the size of the batch.
+    # The faster function is used only in training: decoding always uses PyTorch's kernel, so that outputs do not depend
+    # on the size of the batch.
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= FEW_KEYS[query.dtype.itemsize]:
         result: Tensor = _FewKeys.apply(query, key, value, mask, p)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
         return result
@@ -47,9 +48,9 @@ def weighted_values(
 class _FewKeys(torch.autograd.Function):
     """Equation 1 and its gradient, in few passes over the weights.
 
-    For products, the scores, the weights and their gradients are rounded to the inputs' dtype; the softmax is computed
-    in float32 or better. With weights a = softmax(s) and their gradient g, the gradient of the scores s is a (g − Σ
-    ag).
+    Before matrix products, the scores, the weights and their gradients are rounded to the inputs' dtype; the softmax is
+    computed in float32 or better. With weights a = softmax(s) and their gradient g, the gradient of the scores s is a
+    (g − Σ ag).
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Dropout: in training, each value becomes 0 with probability p, and the others are scaled by 1 / (1 − p)."""
+"""Dropout: in training, each value becomes 0 with probability p, and all other values are scaled by 1 / (1 − p)."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Dropout(nn.Dropout):
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Return x with each value set to 0 with probability p, and the others multiplied by 1 / (1 − p).
+    """Return x with each value set to 0 with probability p, and all other values multiplied by 1 / (1 − p).
 
     Differs from `torch.nn.functional.dropout` only on CPUs, in how random numbers are drawn: PyTorch draws one 53-bit
     number per value; here one 64-bit number serves four values.

@@ -57,7 +57,11 @@ def _normalised(numbers: Sequence[float]) -> list[float]:
 
 
 def _clock_faces() -> list[float]:
-    """Return the position nearest to 0 with one clock hand (d_model = 2), and the least distance from 0 with four."""
+    """Return two answers about the distance between the pattern of position 0 and the patterns of later positions.
+
+    The answers are the position with the least distance for one clock hand (d_model = 2), and the least distance for
+    four clock hands (d_model = 8).
+    """
     import torch
 
     from glassformer.model.positions import sinusoids
@@ -100,7 +104,10 @@ def _lost(pairs: Sequence[tuple[str, str]]) -> int:
 
 
 def _missed(most: Sequence[int], origins: Sequence[int]) -> float:
-    """Return the share of words whose largest weight is not at an origin; if all links are sure, this is the AER."""
+    """Return the share of words whose largest weight is not on a word to which the reference links them.
+
+    If all links of the reference are sure, this share is the alignment error rate (AER).
+    """
     return 1 - sum(bits >> place & 1 for place, bits in zip(most, origins, strict=False)) / len(origins)
 
 

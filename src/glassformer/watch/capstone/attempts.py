@@ -132,8 +132,8 @@ def _decoder_layer(mine: Mine) -> str:
     line, name = mine.line("DecoderLayer"), "decoder.layers.0"
     part = _module(mine, "DecoderLayer", _D_MODEL, _HEADS, _D_FF)
     weights = _copied(part, "decoder", "", line, "DecoderLayer")
-    # If the reader's code takes keys from the wrong side, it only gives numbers for equal lengths, and the mistake is
-    # recognised by these numbers.
+    # If the reader's code takes keys from the wrong side, the code only works for equal lengths. The result for equal
+    # lengths shows which mistake it is.
     for length in (5, 7):
         x, memory = _random(2, 5, _D_MODEL), _random(2, length, _D_MODEL)
         mask = torch.ones(2, 1, 5, 5, dtype=torch.bool).tril()
@@ -394,7 +394,7 @@ def _imported(mine: Mine) -> tuple[Any, Transformer]:
                 line,
             )
     if len(reference.decoder.layers) + len(reference.encoder.layers) != 2 * _LAYERS:
-        raise RejectedError(f"Transformer: expected {_LAYERS} layers in each stack, got another number", line)
+        raise RejectedError(f"Transformer: expected {_LAYERS} layers in each stack, got a different number", line)
     return model, reference
 
 

@@ -87,7 +87,7 @@ class _Call(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """A head's row of cross-attention, turned from one source position to another."""
+    """A change: in one row of a head's cross-attention, all weight moves from one source position to another."""
 
     name: str
     head: int
@@ -108,18 +108,19 @@ def openings(
     A sentence is left out if the model cannot translate it, or if this sentence and those before it take more than
     `most_work` multiplications. `model` is the translator's model with the weights of the page.
 
-    The word: if the sentence differs in one word from one of the `examples`, or from a sentence of the story, it is the
-    first word in which the outputs of the two sentences differ. The rival is the word in the other output. For any
-    other sentence, it is the closest call: the token whose most probable rival is nearest in log p. Tokens are
-    preferred if they and their rivals begin a word. Next come pieces inside a word. Last come punctuation marks, and
-    tokens that differ from their rivals only in case. `<eos>` is chosen only if it is the whole output. A token that is
-    less probable than its rival is chosen only if all tokens of the same kind are.
+    A page highlights an output word and its rival. If the sentence differs in one word from one of the `examples`, or
+    from a sentence of the story, the highlighted word is the first word in which the outputs of the two sentences
+    differ. Its rival is the word in the other output. For any other sentence, the highlighted word is the closest call:
+    the token whose most probable rival is nearest in log p. Tokens are preferred if they and their rivals begin a word.
+    Next come pieces inside a word. Last come punctuation marks, and tokens that differ from their rivals only in case.
+    `<eos>` is chosen only if it is the whole output. A token that is less probable than its rival is chosen only if all
+    tokens of the same kind are.
 
-    The turn: all the weight of one head, in the word's row, goes to one other source word; `from` is the position with
-    the largest weight before. The turns of three heads are tried: those cross-attention heads whose removal lowers the
-    margin between word and rival most. From the turns that make the rival the most probable word, the turn with the
-    highest probability of the rival is chosen. For a sentence of a pair, turns to a position that one of these heads
-    reads most in the other sentence are preferred.
+    A page also offers a turn: in the word's row, all weight of one head moves to a different source word. `from` is the
+    position that had the largest weight before. Turns are tried for the three cross-attention heads whose removal
+    lowers the margin between word and rival most. From the turns that make the rival the most probable word, the turn
+    with the highest probability of the rival is chosen. For a sentence of a pair, a turn is preferred if one of the
+    three heads has its largest weight in the other sentence at the turn's new position.
     """
     bundle, paired = translator.bundle, [*examples, *story_pair(translator.bundle)]
 
@@ -143,14 +144,14 @@ def openings(
 
 
 def _work(model: Transformer, length: int) -> float:
-    """Return the approximate number of multiplications of an opening."""
+    """Return the approximate number of multiplications that the highlights of one sentence take."""
     passes = model.config.heads * len(attentions(model)) + TURNED * length
     return passes * length * sum(parameter.numel() for parameter in model.parameters())
 
 
 @torch.no_grad()
 def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
-    """Return the opening of a sentence; `other` is the other sentence of its pair, if any."""
+    """Return what a page highlights at first in a sentence; `other` is the other sentence of its pair, if any."""
     of_pair = _call_of_pair(written, other)
     call = of_pair or _closest_call(written)
     heads = [(name, head) for name in attentions(written.model) for head in range(written.model.config.heads)]
@@ -209,7 +210,7 @@ def token_rank(tokenizer: Tokenizer, id: int) -> int:
 def _turn(
     written: _Written, other: _Written | None, call: _Call, heads: Sequence[tuple[str, int]]
 ) -> dict[str, Any] | None:
-    """Return the turn that `openings` describes, with the probabilities of word and rival after it; or None."""
+    """Return the turn that `openings` describes and the new probabilities of word and rival; None if no turn works."""
     tokenizer = written.bundle.source_tokenizer
     words = [place for place, id in enumerate(written.source) if token_rank(tokenizer, id) > 0]
     olds = [(name, head, written.read(call.row, name, head)) for name, head in heads]

@@ -222,7 +222,7 @@ def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
 
 
 def _words_of_mistakes(language: str) -> dict[str, str]:
-    """Return the page's texts about classic mistakes, by key: title, explanation, and why nothing may differ."""
+    """Return the page's texts about classic mistakes: title, explanation, and why some models show no difference."""
     words = {}
     for one in MISTAKES.values():
         texts = one.zh if language == "zh" else {"title": one.title, "wrong": one.wrong, "unseen": one.unseen}

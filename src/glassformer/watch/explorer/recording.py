@@ -120,7 +120,7 @@ def _outputs(tree: SearchTree) -> list[list[int]]:
 
 
 def _words(tokenizer: Tokenizer, ids: Iterable[int], texts: Iterable[tuple[str, Sequence[int]]]) -> dict[str, Any]:
-    """Return the data that replaces a tokenizer: tokens by id, texts with their ids, and whether sources end."""
+    """Return the data that replaces a tokenizer: tokens by id, texts with ids, and whether sources have `<eos>`."""
     some = sorted(set(ids))
     tokens = dict(zip(map(str, some), tokenizer.tokens(some), strict=True))
     ends = {} if tokenizer.eos_id == EOS_ID else {"with_eos": False}

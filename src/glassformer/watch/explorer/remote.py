@@ -1,7 +1,7 @@
-"""Answer the questions of a page or a notebook cell: about snapshots, and about numbers that it cannot compute itself.
+"""Answer a page's or a notebook cell's questions about snapshots, and about numbers that JavaScript cannot compute.
 
-A question is a JSON object with a "kind". An answer is a JSON object and a list of arrays of numbers. In `points`,
-offsets are counted in numbers from the start of the first array.
+A question is a JSON object with a "kind". An answer is a JSON object and a list of arrays of numbers. In an answer's
+`points`, each offset is a count of numbers from the start of the first array.
 """
 
 import json
@@ -317,7 +317,7 @@ class Remote:
     def _search_turns(
         self, asked: _SearchQuestion, check_client: Callable[[], object]
     ) -> Callable[[], AbstractContextManager[Step[Any]]]:
-        """Return a function that yields the search's step for one turn, with the model under the changes."""
+        """Return a context manager for one turn, which yields the search's `Step`; within it, the model is changed."""
         with self._turns.next():
             check_client()
             model, changes = self._model_and_changes(asked.changes)
@@ -341,7 +341,7 @@ class Remote:
 
     @property
     def _longest(self) -> int:
-        """Maximum number of ids of a source or a target; the longest output, together with `<bos>`, has as many."""
+        """Maximum number of ids of a source or a target; the longest output, together with `<bos>`, has as many ids."""
         return self._decoding.max_source + self._decoding.extra_length + 1
 
     def _batch(self, model: Transformer, ids: Sequence[int]) -> Tensor:

@@ -79,8 +79,8 @@ def write_page(
 ) -> Page:
     """Write one self-contained page about a model, and return a description of it.
 
-    The page contains up to `snapshots` snapshots of the training, with 8 bits per weight. With `recorded`, it contains
-    no weights and no snapshots, only PyTorch's numbers for `sentence`.
+    The page contains up to `snapshots` snapshots of the training, with 8 bits per weight. With `recorded`, the page
+    contains no weights and no snapshots, only PyTorch's numbers for `sentence`.
 
     Raises:
         ConfigError: `path` cannot be written as a file, or the model is too large for a page that is not recorded.
@@ -128,7 +128,7 @@ def _policy(script: str, *, asks_server: bool) -> str:
 
 
 def _data(shown: Mapping[str, Any]) -> str:
-    """Return JSON that is safe inside a <script>: escaping only `</` would miss `<!--<script`."""
+    """Return JSON without any `<`, safe inside a <script>; to escape only `</` would miss `<!--<script`."""
     return json.dumps(shown, allow_nan=False, separators=(",", ":")).replace("<", r"\u003c")
 
 

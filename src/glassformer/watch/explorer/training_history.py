@@ -65,7 +65,7 @@ def shrunk_bytes(model: Transformer) -> int:
 
 
 def shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with rounded matrices, and the change of log p of the page's translation by this rounding."""
+    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
     names = [name for name, _ in model.named_parameters()]
     largest = float(torch.finfo(torch.half).max)  # if training has diverged, weights may be infinite
     halves = [

@@ -28,8 +28,8 @@ allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #88
 class StaticExplorer:
     """The explorer as a page in a notebook's output, which needs neither a kernel nor a network.
 
-    For a small model, the page itself computes. For a larger model, the page shows a recording; if that is too large,
-    the output is an explanation of the problem.
+    For a small model, the page itself computes. For a larger model, the page shows a recording; if the recording is too
+    large, the output is an explanation of the problem.
     """
 
     def __init__(self, translator: Translator, shown: Mapping[str, Any], translation: str, problem: str = "") -> None:
@@ -112,7 +112,7 @@ def explore(
 
 
 def _static(translator: Translator, shown: Mapping[str, Any]) -> StaticExplorer:
-    """Return the page for readers without a kernel; for a large model, a recording, if it fits into a page."""
+    """Return the page for readers without a kernel; for a large model, the page shows a recording, if one fits."""
     words = translation(translator, shown)
     if shown["weights"] is not None:
         return StaticExplorer(translator, {**shown, "checkpoints": []}, words)

@@ -1,6 +1,6 @@
 """Inspection of models: change a forward pass, measure which heads and positions matter, and check correctness.
 
-There are two ways to change a forward pass: `changed`, and edits, which `combine` joins for `glassformer.intervene`.
+Two functions change a forward pass: `changed`, and `glassformer.intervene` with edits, which `combine` joins.
 `plant` plants a classic implementation mistake. `log_prob`, `compare` and `decoding` run a changed model. `head_study`
 and `patching_study` measure one change after another; `study_heads` measures every head on a split of a built-in task.
 `glassformer.check` is the self-test. `diagnose` finds the mistake with which a model was trained.

@@ -139,7 +139,8 @@ class Changes:
     def check_positions(self, longest: int) -> None:
         """Raise a ConfigError for changes at positions that sentences of up to `longest` tokens do not have.
 
-        A position is valid even if a shorter sentence does not have it; the changes then skip it in this sentence.
+        A position is valid even if a shorter sentence does not have it; changes at this position do not affect that
+        sentence.
         """
         for cells in self.masks.values():
             _check_range("masks: a position", (index for cell in cells for index in cell[:2]), longest)

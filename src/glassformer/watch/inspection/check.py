@@ -185,7 +185,7 @@ def _measured(
     model: Transformer,
     batch: Sequence[Sentence],
 ) -> Check:
-    """Return the check whether a probe measures 0, up to rounding."""
+    """Return the result of checking that a probe measures 0, up to rounding."""
     difference = probe(model, batch)
     unit = "of a weight" if name == "attention" else "in log p"
     return _checked(name, difference <= TOLERANCE, difference, unit)
@@ -245,7 +245,7 @@ def _source_is_read(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _source_matters(model: Transformer, batch: Sequence[Sentence]) -> Check:
-    """Return the check whether the model's outputs are less probable for different sources."""
+    """Return the result of checking that the model's outputs are less probable for different sources."""
     written = _written(model, batch)
     own = outputs(model, written)
     swapped = [(other, output) for (other, _), (_, output) in zip([*written[1:], written[0]], written, strict=True)]

@@ -73,7 +73,7 @@ def _as(
 def _named(
     first: Point, observed: Mapping[str, Array], right: Mapping[str, Array], suspects: Mapping[str, Mapping[str, Array]]
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the likely mistakes, and whether a single one explains every number."""
+    """Return the likely mistakes, and whether a single mistake explains every number."""
     alike = {title: max(_errors(observed, points)) for title, points in suspects.items()}
     best = min(alike, key=lambda title: alike[title])
     if alike[best] <= ALIKE:

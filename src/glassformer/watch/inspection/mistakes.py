@@ -73,7 +73,7 @@ class Mistake:
 def _applies(rule: Mapping[str, Any], config: ModelConfig) -> bool:
     """Return whether a configuration matches a rule: each setting has the value (or one of the values) in the rule.
 
-    If a value is the name of another setting, the value of this setting counts.
+    If a value is the name of another setting, it stands for the value of that setting.
     """
     for setting, expected in rule.items():
         allowed = expected if isinstance(expected, list) else [expected]
@@ -98,7 +98,7 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
     Some mistakes replace methods of the model's parts, which affects all threads: use such a model in one thread only.
     If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect. A search uses a cache, which only
     holds the past, so a search cannot show the effect of a mistake that is not `causal`. Within `changed`, a search
-    shows it.
+    shows the effect.
 
     Raises:
         ConfigError: a mistake is unknown.

@@ -50,7 +50,7 @@ class HeadEffect:
 def head_study(
     model: Transformer, measure: Callable[[], Mapping[str, float]], sets: Sequence[HeadSet] = SETS
 ) -> Iterator[HeadEffect]:
-    """Yield the result of `measure` for the whole model, then without each single head, one set after another.
+    """Yield the result of `measure` for the whole model, then without each single head, one set of heads after another.
 
     `measure` evaluates the model in any way you choose, such as translating or scoring, and returns a mapping from
     metric names to values.

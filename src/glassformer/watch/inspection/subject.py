@@ -28,7 +28,7 @@ class Trained(Protocol):
 
 
 def model_and_run(subject: "Transformer | Trained | str | Path") -> tuple[Transformer, Bundle | None]:
-    """Return the model, and its run if it belongs to one.
+    """Return the model, and its run if the model belongs to a run.
 
     Raises:
         CheckpointError: the folder is not a run.

@@ -1,6 +1,6 @@
 """Decoding without a cache, for changes at given positions of the target: each step runs the whole prefix.
 
-Each sentence runs alone and without padding, so its result does not depend on the other sentences of a batch.
+Each sentence runs alone and without padding, so the result does not depend on the other sentences of a batch.
 
 Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · D model width · V vocabulary.
 """

@@ -135,7 +135,7 @@ def _manifest(bundle: Bundle) -> tuple[Manifest | None, Path]:
 
 
 def _items(bundle: Bundle, prepared: Path) -> Items | None:
-    """Return the validation set, from the prepared corpus, its files, or its task."""
+    """Return the validation set, from the prepared corpus, the configured files, or the built-in task."""
     data, pairs = bundle.configuration.data, read_valid_pairs(prepared)
     if pairs is not None:
         return validation_items(bundle.configuration, pairs) if pairs else None
