@@ -14,11 +14,14 @@
 # # Write it yourself
 #
 # In this chapter you write a Transformer from an empty file, in 11 steps and about 150 lines. At the end it copies
-# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. (PyTorch's own
-# tutorials teach them: [*Learn the Basics*](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) and [*What is
-# torch.nn really?*](https://docs.pytorch.org/tutorials/beginner/nn_tutorial.html)) Read [Grow it](grow_it.py) first,
-# because the steps refer to it. Install the
-# command `glassformer` once, in a clone of this book's repository:
+# sequences that it has never seen. Writing takes about two and a half hours; the page itself takes 20 minutes to read.
+#
+# You need PyTorch's basics: `nn.Module`, `view`, `transpose`. (PyTorch's own tutorials teach them: [*Learn the
+# Basics*](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) and [*What is torch.nn
+# really?*](https://docs.pytorch.org/tutorials/beginner/nn_tutorial.html)) Read [Grow it](grow_it.py) first, because the
+# steps refer to it.
+#
+# Install the command `glassformer` once, in a clone of this book's repository:
 #
 # ```sh
 # pip install torch==2.13.0
@@ -45,8 +48,7 @@
 #
 # Each step says about how many minutes it takes, and which shapes go in and come out: B sentences with S source tokens
 # and T target tokens, h heads, V ids. It also says which step of [Grow it](grow_it.py) it is, where you saw what the part
-# is good for. A hint and the solution are folded. Try first, then read the hint, and the solution last. The minutes of
-# all steps add up to two and a half hours.
+# is good for. A hint and the solution are folded. Try first, then read the hint, and the solution last.
 
 # %% tags=["hide-input"]
 import math
@@ -100,8 +102,12 @@ check()
 #
 # The heart of the model is one function without weights. It gets any number of leading axes, such as batch and heads,
 # and works on the last two. Where the mask is False, the score becomes −∞ before the softmax, as in the
-# [chapter](attention.py), and so the weight becomes 0. A row that is False everywhere is a case of its own: all its
-# scores are −∞, and the softmax cannot make weights with the sum 1 from them. There, all weights must be 0.
+# [chapter](attention.py), and so the weight becomes 0.
+#
+# This step asks for more than many tutorials: in a row that is False everywhere, all weights must be 0. After −∞ alone,
+# such a row is NaN, which spreads to all rows in the next layer. After −1e9, the row looks evenly at all keys that had
+# to be hidden. Both are harmless as long as every row has a True, as in the rest of this page. But [such rows
+# exist](masks.py#why-and-no-other-number), for example with padding in front of a target.
 #
 # Write `attention(query, key, value, mask)`. Return (output, weights): the weights are softmax(query keyᵀ / √d_k) over
 # the keys, and 0 where the mask is False, also in a row that is False everywhere. Shapes: query (…, T, d_k), key (…, S,

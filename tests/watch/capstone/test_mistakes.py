@@ -144,3 +144,11 @@ def test_a_row_that_is_false_everywhere_must_not_become_nan(tmp_path):
     step, error = attempted(tmp_path, changed((ZEROED, "")))
     assert step == "attention"
     assert re.search(r"`weights`: expected 0\.0000 at .*, got NaN", error.message)
+    [likely] = error.likely
+    assert likely.startswith("a row that is False everywhere: the softmax of −∞ only is NaN")
+
+
+def test_nan_in_other_rows_is_not_blamed_on_a_row_that_is_false_everywhere(tmp_path):
+    _, error = attempted(tmp_path, changed((ZEROED, ZEROED + "    weights[0, 0, 0] = math.nan\n")))
+    assert "got NaN" in error.message
+    assert error.likely == ()

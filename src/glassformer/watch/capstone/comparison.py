@@ -50,6 +50,11 @@ class _MaskFinite(Reference):
         return super().attention(np.where(mask, scores, -1e9), np.ones_like(mask))
 
 
+class _MaskInfinite(Reference):
+    def attention(self, scores: Array, mask: Mask) -> Array:
+        return np.where(np.any(mask, axis=-1, keepdims=True), super().attention(scores, mask), np.nan)
+
+
 class _PairsDoubled(Reference):
     def exponents(self) -> tuple[Array, Array]:
         sine, cosine = super().exponents()
@@ -61,6 +66,8 @@ _SUSPECTS: Mapping[str, type[Reference]] = {
     "the mask inverted: True means may attend": _MaskInverted,
     "the mask not used": _NoMask,
     "a row that is False everywhere: a finite number such as −1e9 spreads its weight over all keys": _MaskFinite,
+    "a row that is False everywhere: the softmax of −∞ only is NaN. After the softmax, set the weights of such a row "
+    "to 0, for example with masked_fill": _MaskInfinite,
     "an i that already steps by two, doubled once more in the exponent": _PairsDoubled,
 }
 
@@ -113,11 +120,18 @@ def _likely(
         for case in cases:
             points = _points(suspect, config, weights, case)
             names = [name for name in points if name in case.observed and not name.endswith(_INPUTS)]
-            errors[title] = max(errors[title], *(relative_error(case.observed[name], points[name]) for name in names))
+            errors[title] = max(errors[title], *(_error(case.observed[name], points[name]) for name in names))
     nearest = min(errors.values())
     for title, error in errors.items():
         if error <= min(_TOLERANCE, max(10 * nearest, _ROUNDING)):
             yield f"{title}. {_WRONG[title]}" if title in _WRONG else title
+
+
+def _error(got: Array, expected: Array) -> float:
+    """Return the relative error, where NaN equals NaN: a mistake may give NaN in some rows only."""
+    if not np.array_equal(np.isnan(got), np.isnan(expected)):
+        return np.inf
+    return relative_error(np.where(np.isnan(got), 0.0, got), np.where(np.isnan(expected), 0.0, expected))
 
 
 def _points(
