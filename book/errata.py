@@ -13,10 +13,11 @@
 # %% [markdown]
 # # Errata
 #
-# A Transformer takes few lines of code, and almost every one of them can be wrong without any warning. The reason is
-# that **shapes stay right**: use the wrong mask, leave out a factor, swap two axes, and the program still runs, and
-# often even learns. So these mistakes are easy to write and hard to see. All of them were made by careful people, in
-# texts from which many readers have learned a lot. If you find a mistake of yours here, you are in good company.
+# A Transformer takes few lines of code, and most of them can be wrong without any warning. The reason is that **shapes
+# stay right**: use the wrong mask, leave out a factor, swap two axes, and the program still runs, and often even learns.
+# So these mistakes are easy to write and hard to see; only a few of those below raise an error. All of them were made by
+# careful people, in texts from which many readers have learned a lot. If you find a mistake of yours here, you are in
+# good company.
 
 # %% [markdown]
 # ## You have code that runs
@@ -28,16 +29,16 @@
 #
 # | your line | verdict | because | test it |
 # |---|---|---|---|
-# | `scores.masked_fill(mask == 0, -1e9)` | harmless | In float32, a masked weight is exactly 0. Only a row in which everything is masked looks at all keys, and float16 has no −1e9 ([−10 000](#minus-ten-thousand)). | `(weights * (mask == 0)).sum() == 0` |
-# | `tgt_mask = (tgt != 0)[:, None, :, None] & nopeak` | wrong | It hides rows. With padding at the end and −1e9, no real row changes; with −∞, all become NaN; with padding at the front, all are wrong ([rows or columns](#mask-rows-or-columns)). The right index is `[:, None, None, :]`. | with padding in `tgt`, the last row hides the padding and nothing else: `torch.equal(tgt_mask[:, 0, -1], tgt != 0)` |
+# | `scores.masked_fill(mask == 0, -1e9)` | harmless | In float32, a masked weight is exactly 0 wherever the row has a real key. A row without one looks at all hidden keys ([−10 000](#minus-ten-thousand)). [Step 1](write_it_yourself.py#step-1-attention) of your own model must give 0 there, so it rejects this line. float16 has no −1e9. | `(weights * (mask == 0)).sum() == 0` |
+# | `tgt_mask = (tgt != 0)[:, None, :, None] & nopeak` | wrong | It hides rows. After −∞, a row that is hidden as a whole is NaN, and one layer later all rows are, because 0 · NaN is NaN. After −1e9, it matters where the padding is ([rows or columns](#mask-rows-or-columns)). The right index is `[:, None, None, :]`. | with padding in `tgt`, the last row hides the padding and nothing else: `torch.equal(tgt_mask[:, 0, -1], tgt != 0)` |
 # | `nn.Embedding(V, d)`, then no factor | harmless | The rows are N(0, 1), so a word has the share 2/3 against its position, as in the paper ([embedding](#no-scaling-of-the-embedding)). | before training, and before the positions are added: `0.9 < x.std() < 1.1` |
 # | `nn.Embedding(V, d)`, then `* math.sqrt(d)` | wrong | For d = 512 the position's share is 0.1 %. Draw the rows with `std=d**-0.5` ([positions](#embeddings-that-drown-the-positions)). | before training, and before the positions are added: `0.9 < x.std() < 1.1` (with the mistake, it is 22.6) |
 # | `i` from `range(0, d, 2)`, then `10000 ** (2 * i / d)` | wrong | Such an `i` is 2i already. Half of the frequencies are lost ([exponent](#doubled-exponent)); without the `2 *` it is right. | `torch.allclose(pe.view(-1, d), gf.sinusoids(pe.numel() // d, d), atol=1e-3)` |
-# | `model(src, tgt[:, :-1])`, loss against `tgt[:, 1:]` | right | Each position predicts the next token, if `tgt` begins with `<bos>` ([shift](#shifted-target)). | for the input `read` and the answer `said`: `torch.equal(read[:, 1:], said[:, :-1]) and (read[:, 0] == bos).all()` |
+# | `model(src, tgt[:, :-1])`, loss against `tgt[:, 1:]` | right | Each position predicts the next token, if `tgt` begins with `<bos>` ([shift](#shifted-target)). | `read` is the model's input, and `said` is what the loss compares with: `torch.equal(read[:, 1:], said[:, :-1]) and (read[:, 0] == bos).all()` |
 # | `torch.randint(1, V, (64, 100))` once, before the loop | harmless | A fixed batch can be learned by heart, so its loss goes to 0: the code can learn, and nothing more is shown. If each step draws a new source and, independently, a new target, only guessing is left: a right model's mean loss stays at ln(V − 1) or above, which is 8.52 for V = 5 000. A lower loss shows that the model reads the answer ([causal mask](#no-causal-mask), [shift](#shifted-target)). If the target follows from the source, new sequences can be learned ([step 11](write_it_yourself.py#step-11-training) copies them). | draw both inside the loop, and train: `loss > 0.9 * math.log(V - 1)` |
 # | `k.view(B, h, S, dk)` | wrong | It mixes positions. Right: `.view(B, S, h, dk).transpose(1, 2)` ([view](#view-without-transpose)). | `torch.equal(heads[:, 0], k[..., :dk])` |
 # | a last `softmax`, then `nn.CrossEntropyLoss()` | wrong | The loss takes logits, and applies a softmax itself. No answer gets below ln(e + V − 1) − 1, which is 7.52 for V = 5 000 ([softmax](#softmax-twice)). | `(output < 0).any()` |
-# | `nn.CrossEntropyLoss(ignore_index=0)` | right | Padding does not count, and the mean is over real tokens, if 0 is the padding's id ([padding](#padding-in-the-loss)). | after `model.eval()`, with `longer` for the loss when each row of `tgt` has one more `<pad>` at its end: `torch.isclose(longer, loss)` |
+# | `nn.CrossEntropyLoss(ignore_index=0)` | right | Padding does not count, and the mean is over real tokens, if 0 is the padding's id ([padding](#padding-in-the-loss)). | after `model.eval()`, compute the loss twice: `loss` as it is, and `longer` after you have added one `<pad>` at the end of each row of `tgt`: `torch.isclose(longer, loss)` |
 # | `x = x + sublayer(norm(x))` | right | This is pre-norm, and needs one more norm after the last layer. The paper's post-norm is `norm(x + sublayer(x))`. Only `norm(x) + …` is wrong ([norm order](#norm-order-swapped), [residual](#residual-of-the-normalised-x)). | with `sublayer = torch.zeros_like`, and `out` for the new x: `torch.equal(out, x)` |
 #
 # To have your whole file checked step by step, see [Write it yourself](write_it_yourself.py).
@@ -116,7 +117,7 @@ from glassformer.model.taps import Tap
 from glassformer.watch import pictures
 from glassformer.watch.inspection import MISTAKES, plant
 
-torch.manual_seed(1)
+_ = torch.manual_seed(1)
 
 # %% tags=["hide-input"]
 model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()
@@ -138,7 +139,7 @@ def short(numbers):
     return [round(number, 3) for number in numbers.flatten().tolist()]
 
 
-len(MISTAKES), gf.check(model).passed
+print(f"mistakes that plant knows: {len(MISTAKES)}; our model passes gf.check: {gf.check(model).passed}")
 
 # %% tags=["hide-input", "check"]
 assert gf.check(model).passed
@@ -1560,14 +1561,15 @@ def change_of_earlier_logits(*mistakes):
 
 
 print(f"with the mask {change_of_earlier_logits():.1e}, without {change_of_earlier_logits('no_causal_mask'):.2f}")
-causal = torch.ones(4, 4, dtype=torch.bool).tril()  # the fix: row i has True up to column i
-with gf.record(model, "decoder.layers.0.self_attention.*") as trace, torch.no_grad():
-    model(source, target_input)
-
+causal = torch.ones(4, 4, dtype=torch.bool).tril()
+print("the fix, True as 1:", *causal.int().tolist())
 verdict("no_causal_mask")
 
 # %% tags=["hide-input", "check"]
 assert change_of_earlier_logits() < 1e-12 < 1e-3 < change_of_earlier_logits("no_causal_mask")
+with gf.record(model, "decoder.layers.0.self_attention.weights") as trace, torch.no_grad():
+    model(source, target_input)
+
 assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 
 # %% [markdown]
