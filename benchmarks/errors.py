@@ -109,7 +109,7 @@ def gains(run: Path, rescore: Sequence[Path], items: Items, beam_size: int) -> d
 def described_run(run: Path) -> str:
     """Return the name of a run, with the length of its training."""
     end = next(line for line in reversed(read_log(run / METRICS_FILE)) if line["type"] == "end")
-    return f"{run.name} ({end['step']:,} updates in {end['seconds'] / 60:.0f} minutes)"
+    return f"`{run.name}` ({number(end['step'])} updates in {end['seconds'] / 60:.0f} minutes)"
 
 
 def _gain(one: Comparison) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def markdown(figures: dict[str, Any]) -> str:
         f"This section shows which of {number(figures['words'])} words of CMUdict's validation set are pronounced "
         "wrongly: by a run of glassformer, by the best analogy to a word of the lexicon, and by Phonetisaurus. "
         f"{_leader({names[one]: figures['of_best'][one]['1'] for one in systems})} "
-        "The recipe trains for an hour, but these models were trained for only a few minutes: "
-        f"{'; '.join(figures['models'])}.\n\n"
+        "The recipe trains for an hour, but the models of this section were trained for only a few minutes: "
+        f"{', '.join(figures['models'])}.\n\n"
         f"Command, {figures['day']}: `{figures['command']}`\n\n"
         f"Share of words for which none of the N best outputs is right:\n\n{table(['best outputs', *head], best)}\n"
         "Share of wrong words by kind of word; *words* is the share of the kind among all words:\n\n"

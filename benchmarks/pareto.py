@@ -210,7 +210,7 @@ def _winners(points: Sequence[Point], best: Sequence[Point], *, higher_is_better
     sign = 1 if higher_is_better else -1
     finest = max(points, key=lambda one: sign * one.quality)
     fastest = f"The fastest entry is *{best[0].name}* ({number(_speed(best[0]))} sentences/s). " if best else ""
-    origin = "" if finest.ours else f", a peer: {finest.source}"
+    origin = "" if finest.ours else f"; a peer's figure, source: {finest.source}"
     return f"{fastest}*{finest.name}* has the best quality ({finest.quality:.2f}{origin})."
 
 
