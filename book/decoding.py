@@ -63,15 +63,17 @@ pad_id, bos_id, eos_id = 0, 1, 2
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
-# The library calls this number `log_prob`. It is a natural logarithm and includes `<eos>`. No token adds a positive
-# number, so longer outputs tend to have a lower `log_prob`. To make up for this, beam search
-# ranks finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the number of tokens, `<eos>`
-# included, and $\alpha = 0.6$ in the paper:
+# The library calls this number `log_prob`. It is a natural logarithm and includes `<eos>`. A probability is at most 1,
+# and $\log 1 = 0$, so each token adds 0 or a negative number, and longer outputs tend to have a lower `log_prob`. To make
+# up for this, beam search ranks finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the
+# number of tokens, `<eos>` included:
 #
 # $$\operatorname{score}(y) = \frac{\log p(y \mid x)}{\operatorname{penalty}(n)} \qquad
 # \operatorname{penalty}(n) = \left(\frac{5 + n}{6}\right)^{\alpha}$$
 #
-# Dividing a negative number by a larger penalty brings it closer to 0, so the longer output gains.
+# Dividing a negative number by a larger penalty brings it closer to 0, so the longer output gains. No theory gives the
+# 5 and the 6. Wu et al. first divided by $n$, then by $n^\alpha$, and settled on this form because it worked better. The
+# paper chose $\alpha = 0.6$ by experiments on its development set.
 #
 # ## Line by line
 #
@@ -102,7 +104,8 @@ target_input = torch.tensor([[bos_id]])  # (1, 1)
 logits = model.decode(target_input, memory, source)  # (1, 1, V)
 log_probs = logits[0, -1].log_softmax(-1)  # (V)
 newest = log_probs.argmax().item()
-print(f"logits {tuple(logits.shape)}; first token {write.tokens([newest])}, probability {log_probs[newest].exp():.2f}")
+first, probability = write.tokens([newest]), log_probs[newest].exp()
+print(f"logits {tuple(logits.shape)}; first token {first}, probability {probability:.2f}")
 
 # %% [markdown]
 # Now the loop: append the most probable token and decode again, until `<eos>` comes or the output has its greatest
@@ -233,7 +236,8 @@ pictures.heat_map(
 # consider, as a tree. Follow *this*: greedy drops it at once. The beam keeps it, and sees one step later that it was the
 # better beginning. Blue beginnings are continued, green ones are finished, grey ones are dropped. The numbers are the
 # probabilities of everything up to that token. Each step shows the best two candidates of greedy search, and the best
-# four of the beam. The others, *the bird* on the left and *this dog* on the right, are left out.
+# four of the beam. The others, *the bird* on the left and *this dog* on the right, are left out. (The folded code uses
+# the library's searches. Its `table_step` gives them a table where they expect a model.)
 
 # %% tags=["hide-input"]
 from types import SimpleNamespace
@@ -323,10 +327,12 @@ candidates = []
 for word, probability in (("the", 0.6), ("this", 0.4)):
     for next_word in ("cat", "dog", "bird"):
         after = table[words.index(word), words.index(next_word)].item()
-        candidates.append((probability * after, f"{word} {next_word}", f"{probability} · {after:.2f}"))
+        factors = f"{probability} · {after:.2f}"
+        candidates.append((probability * after, f"{word} {next_word}", factors))
 
 for place, (probability, output, factors) in enumerate(sorted(candidates, reverse=True)):
-    print(f"{output:10} {factors:10} = {probability:.2f}  {'kept' if place < 2 else 'dropped'}")
+    fate = "kept" if place < 2 else "dropped"
+    print(f"{output:10} {factors:10} = {probability:.2f}  {fate}")
 
 # %% [markdown]
 # ### A beam by hand
@@ -342,7 +348,8 @@ def continued(living, next_log_probs, must_end):
     candidates = []
     for log_prob, tokens in living:
         log_probs = next_log_probs(tokens)
-        for token in [eos_id] if must_end else range(eos_id, len(log_probs)):  # never <pad> or <bos>
+        # never <pad> or <bos>
+        for token in [eos_id] if must_end else range(eos_id, len(log_probs)):
             if log_probs[token] > -math.inf:
                 candidates.append((log_prob + log_probs[token].item(), [*tokens, token]))
     return sorted(candidates, reverse=True)
@@ -357,7 +364,7 @@ def continued(living, next_log_probs, must_end):
 #
 # Could the hypothesis still win if the search went on? With $\alpha = 0$ it could not: a further token never raises
 # `log_prob`. With $\alpha > 0$ it could, because the penalty grows with the length, too. The search does not wait for that,
-# so it may miss a better output. (The folded check below has an example.)
+# so it may miss a better output ([an example](#a-beam-can-stop-too-early) follows).
 
 
 # %%
@@ -372,7 +379,10 @@ def beam(next_log_probs, beam_size, most, alpha=0.6):
                 finished.append((log_prob / penalty, log_prob, tokens))
         finished = sorted(finished, reverse=True)[:beam_size]
         living = [one for one in candidates if one[1][-1] != eos_id][:beam_size]
-        if not living or (len(finished) == beam_size and living[0][0] / penalty <= finished[-1][0]):
+        if not living:
+            break
+        best_unfinished = living[0][0] / penalty  # as if it ended here
+        if len(finished) == beam_size and finished[-1][0] >= best_unfinished:
             break
     return finished
 
@@ -383,16 +393,21 @@ def beam(next_log_probs, beam_size, most, alpha=0.6):
 
 
 # %%
-def toy_log_probs(tokens):
-    return table[[bos_id, *tokens][-1]].log()
+def table_log_probs(table):
+    return lambda tokens: table[[bos_id, *tokens][-1]].log()
 
 
 def model_log_probs(tokens):
-    return model.decode(torch.tensor([[bos_id, *tokens]]), memory, source)[0, -1].log_softmax(-1)
+    target_input = torch.tensor([[bos_id, *tokens]])
+    return model.decode(target_input, memory, source)[0, -1].log_softmax(-1)
 
 
-for score, log_prob, found in beam(toy_log_probs, 2, 5):
-    print(f"score {score:6.3f}, log_prob {log_prob:6.3f}: {' '.join(words[token] for token in found)}")
+def phrase(tokens):
+    return " ".join(words[token] for token in tokens)
+
+
+for score, log_prob, found in beam(table_log_probs(table), 2, 5):
+    print(f"score {score:6.3f}, log_prob {log_prob:6.3f}: {phrase(found)}")
 
 for score, log_prob, found in beam(model_log_probs, 4, longest):
     print(f"score {score:6.3f}, log_prob {log_prob:6.3f}: {write.decode(found)}")
@@ -401,9 +416,7 @@ for score, log_prob, found in beam(model_log_probs, 4, longest):
 from glassformer.decoding.transformer_step import TransformerStep
 
 for next_log_probs, step, beam_size, most in [
-    (toy_log_probs, toy, 1, 5),
-    (toy_log_probs, toy, 2, 5),
-    (toy_log_probs, toy, 4, 5),
+    *((table_log_probs(table), toy, size, 5) for size in (1, 2, 4)),
     (model_log_probs, TransformerStep(model, source), 4, longest),
 ]:
     ours = beam(next_log_probs, beam_size, most)
@@ -414,53 +427,75 @@ for next_log_probs, step, beam_size, most in [
         assert math.isclose(log_prob, hypothesis.log_prob, rel_tol=1e-5)
         assert math.isclose(score, hypothesis.score, rel_tol=1e-5)
 
-# A beam of 2 ends with "the" and "dog" finished; "the this" would become "the this cat bird", with a higher score.
+# %% [markdown]
+# ### A beam can stop too early
+#
+# In the next table, a beam of 2 has two finished outputs after two tokens: *the* and *dog*, each with `<eos>`. The
+# unfinished *the this* would score −1.043 at this length, which is less than both, so the search stops. But *cat*,
+# *bird* and `<eos>` follow it with certainty. The `log_prob` stays the same, and the greater length lifts the score to
+# −0.842. A beam of 3 waits for a third finished output, and so finds it:
+
+# %%
 early = torch.zeros(8, 8, dtype=torch.float64)
 early[1, [3, 6]] = torch.tensor([0.65, 0.35]).double()  # <bos> → the, dog
 early[3, [2, 4]] = torch.tensor([0.51, 0.49]).double()  # the → <eos>, this
 early[[4, 5, 7, 6], [5, 7, 2, 2]] = 1.0  # this → cat → bird → <eos>; dog → <eos>
-[stopped], [patient] = (beam_search(table_step(early), beam_size=size, max_lengths=[5])[0] for size in (2, 3))
-assert [len(one.tokens) for one in (stopped, patient)] == [2, 5] and stopped.score < patient.score
-[without] = beam_search(table_step(early), beam_size=3, max_lengths=[5], length_penalty=0.0)[0]
-assert without.tokens == stopped.tokens  # with α = 0 the longer output does not win
+for size in (2, 3):
+    for score, log_prob, found in beam(table_log_probs(early), size, 5):
+        print(f"beam of {size}: score {score:.3f}, log_prob {log_prob:.3f}: {phrase(found)}")
+
+# %% tags=["hide-input", "check"]
+stopped, patient = (beam(table_log_probs(early), size, 5) for size in (2, 3))
+unfinished = math.log(0.65 * 0.49)
+assert round(unfinished / length_penalty(2, 0.6), 3) == -1.043 < round(stopped[-1][0], 3) == -1.007
+assert math.isclose(patient[0][1], unfinished, rel_tol=1e-6) and round(patient[0][0], 3) == -0.842
+for size, ours in ((2, stopped), (3, patient)):
+    [library] = beam_search(table_step(early), beam_size=size, max_lengths=[5], n_best=size)
+    assert [tuple(tokens) for _, _, tokens in ours] == [one.tokens for one in library]
+
+assert beam(table_log_probs(early), 3, 5, alpha=0)[0][2] == stopped[0][2]
 
 # %% [markdown]
 # ### A beam can end worse than greedy search
 #
 # A beam of $N$ keeps the $N$ best *beginnings*, and greedy's own beginning may not be among them. In the next table,
-# greedy search writes *the bird*, with 0.55 · 0.4 = 0.22. After two tokens, *this cat* and *this dog* have 0.225 each, so
-# they push *the bird* out of a beam of 2. Only then does it turn out that each of them goes on in two ways, with 0.5
-# each, `<eos>` or *bird*: four outputs with 0.1125 each. The length penalty ranks the longer two first. They have the same
-# score, and the search returns one of them, *this cat bird*. A beam of 3 has room for all three beginnings:
+# greedy search writes *the bird*, with 0.55 · 0.38 = 0.209. After two tokens, *this cat* (0.45 · 0.52 = 0.234) and *this
+# dog* (0.216) push *the bird* out of a beam of 2. Only then does it turn out that each of them goes on in two ways,
+# `<eos>` or *bird*, and neither way is certain. The best output left is *this cat bird*, with 0.234 · 0.6 = 0.1404. A beam
+# of 3 has room for all three beginnings:
 
 # %%
 trap = torch.zeros(8, 8, dtype=torch.float64)
 trap[1, [3, 4]] = torch.tensor([0.55, 0.45]).double()  # <bos> → the, this
-trap[3, [5, 6, 7]] = torch.tensor([0.3, 0.3, 0.4]).double()  # the → cat, dog, bird
-trap[4, [5, 6]] = 0.5  # this → cat, dog
-trap[[5, 6], 2] = trap[[5, 6], 7] = 0.5  # cat, dog → <eos>, bird
+trap[3, [5, 6, 7]] = torch.tensor([0.3, 0.32, 0.38]).double()  # the → cat, dog, bird
+trap[4, [5, 6]] = torch.tensor([0.52, 0.48]).double()  # this → cat, dog
+trap[5, [2, 7]] = torch.tensor([0.4, 0.6]).double()  # cat → <eos>, bird
+trap[6, [2, 7]] = torch.tensor([0.6, 0.4]).double()  # dog → <eos>, bird
 trap[7, 2] = 1.0  # bird → <eos>
 for size in (1, 2, 3):
-    [[one]] = beam_search(table_step(trap), beam_size=size, max_lengths=[5])
-    print(f"beam of {size}: {' '.join(words[token] for token in one.tokens)}, p = {math.exp(one.log_prob):.4f}")
+    _, log_prob, found = beam(table_log_probs(trap), size, 5)[0]
+    print(f"beam of {size}: {phrase(found)}, p = {math.exp(log_prob):.4f}")
 
 # %% tags=["hide-input", "check"]
-trapped = [beam_search(table_step(trap), beam_size=size, max_lengths=[5])[0][0] for size in (1, 2, 3)]
-assert trapped[0].tokens == trapped[2].tokens == greedy(table_step(trap), max_lengths=[5])[0].tokens
-assert trapped[1].log_prob < math.log(0.12) < math.log(0.21) < trapped[0].log_prob
-assert [words[token] for token in trapped[1].tokens[:-1]] == ["this", "cat", "bird"]
-several = beam_search(table_step(trap), beam_size=2, max_lengths=[5], n_best=2)[0]
-assert [len(one.tokens) for one in several] == [4, 4] and several[0].score == several[1].score
+best = [beam(table_log_probs(trap), size, 5)[0] for size in (1, 2, 3)]
+assert tuple(best[0][2]) == tuple(best[2][2]) == greedy(table_step(trap), max_lengths=[5])[0].tokens
+assert [round(math.exp(log_prob), 4) for _, log_prob, _ in best[:2]] == [0.209, 0.1404]
+assert phrase(best[1][2]) == "this cat bird <eos>"
+for size, (score, _, tokens) in zip((1, 2, 3), best):
+    [[library]] = beam_search(table_step(trap), beam_size=size, max_lengths=[5])
+    assert tuple(tokens) == library.tokens and math.isclose(score, library.score, rel_tol=1e-5)
 
 # %% [markdown]
 # Does this happen in the demo? Count it on the 300 sentences of the split "longer", which are longer than all sentences
-# in training. Then compare the last two columns: a higher log p is not always a better translation.
+# in training. Here the beams rank by log p alone (`length_penalty=0`). So where the log p is below greedy's, the beam has
+# dropped greedy's beginning. Then compare the last two columns: a higher log p is not always a better translation.
 
 # %% tags=["hide-input"]
 from glassformer.corpus.tasks import english_french
 
 longer = english_french(train=1).splits["longer"][:300]
-by_size = {size: translator.translate([one.source for one in longer], beam_size=size) for size in (1, 2, 4)}
+sources = [one.source for one in longer]
+by_size = {size: translator.translate(sources, beam_size=size, length_penalty=0) for size in (1, 2, 4)}
 print(f"{'':9} log p below greedy's  above  translations equal to the reference")
 for size, several in by_size.items():
     gains = [one.log_prob - other.log_prob for one, other in zip(several, by_size[1], strict=True)]
@@ -497,7 +532,8 @@ for size, several in by_size.items():
 # %%
 [translation] = translator.translate([text], beam_size=4, n_best=4)
 for one in (translation, *translation.alternatives):
-    print(f"log_prob {one.log_prob:7.3f}, {len(one.tokens)} tokens, score {one.score:7.3f}: {one.text}")
+    n = len(one.tokens)
+    print(f"log_prob {one.log_prob:7.3f}, {n} tokens, score {one.score:7.3f}: {one.text}")
 
 # %% tags=["hide-input", "check"]
 for one in (translation, *translation.alternatives):
@@ -557,12 +593,14 @@ assert largest < 1e-10
 # whole output becomes.
 
 # %%
-[forced_il] = translator.translate([text], prefix="L'animal n'a pas traversé la rue parce qu'il")
+prefix = "L'animal n'a pas traversé la rue parce qu'il"
+[forced_il] = translator.translate([text], prefix=prefix)
 print(forced_il.text)
-print(f"log_prob {forced_il.log_prob:.3f}; without the forced beginning {translation.log_prob:.3f}")
+wrong, free = forced_il.log_prob, translation.log_prob
+print(f"log_prob {wrong:.3f}; without the forced beginning {free:.3f}")
 
 # %% tags=["hide-input", "check"]
-assert forced_il.text.startswith("L'animal n'a pas traversé la rue parce qu'il")
+assert forced_il.text.startswith(prefix)
 assert forced_il.log_prob < translation.log_prob
 
 # %% [markdown]
@@ -575,20 +613,22 @@ assert forced_il.log_prob < translation.log_prob
 # smoothing](output.py)). Look at the words after *il* too: given the mistake, does the rest fit again?
 
 # %%
-confidence = {
-    f"{place + 1}  {token}": math.exp(log_prob)
-    for place, (token, log_prob) in enumerate(zip(forced_il.tokens, forced_il.token_log_probs))
-}
+pairs = zip(forced_il.tokens, forced_il.token_log_probs)
+confidence = {}
+for place, (token, log_prob) in enumerate(pairs, 1):
+    confidence[f"{place}  {token}"] = math.exp(log_prob)
+
+lowest = min(confidence, key=confidence.get)
+least = confidence[lowest]
 pictures.bars(
     confidence,
     x_label="probability of the token",
     numbers=".3f",
-    alt=f"A bar for each of {len(confidence)} tokens. The shortest is {min(confidence, key=confidence.get)} with "
-    f"{min(confidence.values()):.4f}.",
+    alt=f"A bar for each of {len(confidence)} tokens. The shortest is {lowest} with {least:.4f}.",
 )
 
 # %% tags=["hide-input", "check"]
-assert min(confidence, key=confidence.get).endswith("il")
+assert lowest.endswith("il")
 
 # %% [markdown]
 # ## Sampling
@@ -693,8 +733,8 @@ for seed in (1, 2, 3, 1):
     drawn += young_translator.translate([text], sample=True, top_p=0.6, seed=seed)
 
 [whole] = young_translator.translate([text], sample=True, seed=1)
-for name, one in zip(["top_p = 0.6, seed 1", "top_p = 0.6, seed 2", "top_p = 0.6, seed 3"], drawn):
-    print(f"{name}: {one.text}")
+for seed, one in zip((1, 2, 3), drawn):
+    print(f"top_p = 0.6, seed {seed}: {one.text}")
 
 print(f"all tokens,  seed 1: {whole.text}")
 
@@ -747,7 +787,8 @@ assert len(cut.tokens) == 6 and cut.tokens[-1] == eos_id
 
 # %%
 first, second = torch.tensor([0.9, 0.1]), torch.tensor([0.4, 0.4])
-print(f"mean {first.mean():.2f} and {second.mean():.2f}, product {first.prod():.2f} and {second.prod():.2f}")
+print(f"mean {first.mean():.2f} and {second.mean():.2f}")
+print(f"product {first.prod():.2f} and {second.prod():.2f}")
 
 # %% tags=["hide-input", "check"]
 assert first.mean() > second.mean()
@@ -772,7 +813,7 @@ once, twice = table_step(other), table_step(other.softmax(-1))
 [[right]] = beam_search(once, beam_size=4, max_lengths=[3])
 [[wrong]] = beam_search(twice, beam_size=4, max_lengths=[3])
 for name, one in (("once", right), ("twice", wrong)):
-    print(f"softmax {name}: {' '.join(words[token] for token in one.tokens)}")
+    print(f"softmax {name}: {phrase(one.tokens)}")
 
 # %% tags=["hide-input", "check"]
 assert [words[token] for token in right.tokens] == ["the", "cat", "<eos>"]
@@ -797,9 +838,9 @@ assert scores[0.0][0] > scores[0.0][1]
 assert scores[0.6][0] < scores[0.6][1]
 
 # %% [markdown]
-# Some programs divide by the plain length $n$. That is not a mistake: the score is then the mean per token, and longer
-# outputs win more often. It is the default of fairseq (`--lenpen 1`) and of Hugging Face (`length_penalty=1.0`). The paper's
-# $\alpha = 0.6$ lies between no penalty and this one.
+# Some programs divide by the plain length $n$. This is a different formula from the line $\alpha = 1$, which divides by
+# $(5 + n)/6$: it gives −0.67 and −0.23, the mean per token, and longer outputs win more often. It is the default of fairseq
+# (`--lenpen 1`) and of Hugging Face (`length_penalty=1.0`).
 #
 # ### What do many believe?
 #
@@ -832,7 +873,7 @@ assert changed > 1e-3
 # - A sentence comes from next tokens in a loop: encode the source once, write a token, let the decoder read it, and ask
 #   again until `<eos>`.
 # - Greedy search writes the most probable token each time, beam search keeps several attempts side by side, and
-#   sampling draws tokens at random.
+#   sampling draws tokens at random. A beam search may miss the best output: it may drop its beginning, or stop too early.
 # - A further token never raises the log-probability, so beam search divides it by a length penalty before it compares
 #   finished outputs.
 #
