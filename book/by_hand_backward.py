@@ -25,9 +25,9 @@
 #
 # Training asks about each weight: if it were a little larger, would the loss rise or fall, and how fast? That rate is
 # the **gradient** of the loss with respect to that weight. Trying it out for each weight takes two passes through the
-# model per weight. Going through the model once, backwards, finds all of them: each step is told how fast the loss
-# changes with its *result*, and works out how fast the loss changes with its *inputs*. That is the chain rule of
-# calculus, applied step by step from the end to the beginning (backpropagation).
+# model per weight. One backward pass through the model finds all gradients: each step is told how fast the loss changes
+# with its *result*, and works out how fast the loss changes with its *inputs*. That is the chain rule of calculus,
+# applied step by step from the end to the beginning (backpropagation).
 
 # %% [markdown]
 # ## The mathematics

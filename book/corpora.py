@@ -340,7 +340,8 @@ assert len(good) == len(pairs) - sum(found.values())
 
 # %% [markdown]
 # We found everything we planted, of each kind. In a real corpus nobody tells you the numbers, so look at samples of
-# each kind and at pictures such as this one of the lengths of both sides. A pair far from the cloud is worth a look.
+# each kind and at pictures such as this one, which shows the lengths of both sides. A pair far from the cloud is worth
+# a look.
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6, 3.4)

@@ -900,8 +900,8 @@ usual, without_cat
 
 # %% [markdown]
 # **3.** *Medium · 8 min.* In the small model above, which of the tensors `query`, `key`, `scores` of
-# `decoder.layers.1.cross_attention` change if one *source* token changes, and which if one *target* token changes?
-# Predict, then check with `gf.record`.
+# `decoder.layers.1.cross_attention` change if one *source* token changes, and which of them change if one *target*
+# token changes? Predict, then check with `gf.record`.
 #
 # <details><summary>Hint</summary>
 #

@@ -611,8 +611,8 @@ assert output.min() < 0  # the right output may be negative
 #   of the vector, and adds its own vector if the answer is yes.
 # - Without the bend between them, its two matrices would be one; with the bend, different inputs go through different
 #   sets of units.
-# - In the paper it is four times as wide inside as outside, so its two matrices hold $8\,d_\mathrm{model}^2$ numbers,
-#   twice as many as the four matrices of self-attention.
+# - In the paper, the network is four times as wide inside as outside, so its two matrices hold $8\,d_\mathrm{model}^2$
+#   numbers, twice as many as the four matrices of self-attention.
 #
 # ## Exercises
 #

@@ -16,7 +16,7 @@
 # ## The question
 #
 # The chapters have taken the Transformer apart. Now put it together again, from nothing, one part at a time, and train it
-# after each part. **What does each part buy?** A table answers, which gets a row for each part: what was added, how many
+# after each part. **What does each part buy?** The answer is a table with a row for each part: what was added, how many
 # numbers the model learns, its loss on sentences that it has not seen, and a sentence that it writes.
 #
 # ## The intuition
@@ -29,9 +29,9 @@
 # ## The mathematics
 #
 # The loss is the mean of $-\ln p$ over all words of the validation sentences, where $p$ is the model's probability of the
-# word that really comes ([output and loss](output.py); the paper trains with it, smoothed, §5.4). A model that bets equally
-# on $V$ words has the loss $\ln V$. A loss of $L$ means that the model is as surprised as if it had to guess among $e^L$
-# equally likely words.
+# word that really comes ([output and loss](output.py); the paper trains with a smoothed form of this loss, §5.4). A
+# model that bets equally on $V$ words has the loss $\ln V$. A loss of $L$ means that the model is as surprised as if it
+# had to guess among $e^L$ equally likely words.
 #
 # ## Line by line
 #

@@ -482,8 +482,8 @@ assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
 # width 512. Eight heads are not free: there are eight maps of scores instead of one, with eight times as many softmaxes
 # to take and numbers to keep. For short sentences that is little beside the projections, but the maps grow with the
 # square of the length. Eight heads of width 512 need eight times the weights and multiplications. The base model has 18
-# attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so it would grow from 63 to about 195
-# million weights. The split makes several questions affordable.
+# attentions (one in each of 6 encoder layers, two in each of 6 decoder layers), so the model would grow from 63 to
+# about 195 million weights. The split makes several questions affordable.
 
 # %%
 extra = 18 * (cost(8, 512)[0] - cost(8, 64)[0])
@@ -609,8 +609,8 @@ pictures.attention_lines(
 # %% [markdown]
 # Thick lines from *it* to its noun would mean that the encoder finds the noun. Thin lines mean that a later part of the
 # model has to find it. So ask the decoder, at the step where it has to decide: *il* (masculine, the animal) or *elle*
-# (feminine, the street)? To decide, it needs the adjective and the two nouns to choose from. One head could look at
-# only one of these words. See how many heads share the task:
+# (feminine, the street)? To decide, the decoder needs the adjective and the two nouns to choose from. One head could
+# look at only one of these words. See how many heads share the task:
 
 # %%
 pronoun = next(i for i, word in enumerate(output_words) if word in ("il", "elle"))
@@ -797,7 +797,7 @@ assert right[0, 0].tolist() == [[10, 11], [20, 21], [30, 31]]
 assert wrong[0, 0].tolist() == [[10, 11], [12, 13], [20, 21]]
 
 # %% [markdown]
-# The right head 0 has the first half of each word. The wrong one has both halves of the first word and half of the
+# The right head 0 has the first half of each word. The wrong head 0 has both halves of the first word and half of the
 # second: words are mixed up, and the causal mask no longer hides what it should. Nothing crashes. Here is the mistake
 # planted in the demo:
 

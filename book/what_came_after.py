@@ -150,8 +150,8 @@ assert right[:, 0].float().mean() < 0.5
 # ### BERT: only the encoder
 #
 # Leave the mask out, and every word sees both sides. Then predicting the next word would be copying, so BERT has another
-# task: blank out some words (it chooses 15 %) and fill them in. Of the chosen words BERT blanks 80 %, replaces 10 % by a
-# random word and keeps 10 %, so that the model cannot ignore the words that are there. We blank one digit of eight.
+# task: blank out some words (15 % are chosen) and fill them in. Of the chosen words BERT blanks 80 %, replaces 10 % by
+# a random word and keeps 10 %, so that the model cannot ignore the words that are there. We blank one digit of eight.
 
 # %%
 everything = torch.ones(1, 1, 1, 8, dtype=torch.bool)
@@ -202,8 +202,8 @@ print(" ".join(source), "→", " ".join(target))
 # %% [markdown]
 # ### ViT: patches are words
 #
-# A picture becomes a sentence if it is cut into patches of 16 × 16 points, and each patch is multiplied by a matrix, where
-# a word would look up its row. The encoder does not know the difference.
+# A picture becomes a sentence if it is cut into patches of 16 × 16 points, and each patch is multiplied by a matrix,
+# instead of looking up a row as a word does. The encoder does not know the difference.
 
 # %%
 picture = torch.rand(1, 3, 224, 224)

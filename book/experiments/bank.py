@@ -68,7 +68,7 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 # $$m = \log p(\text{right}) - \log p(\text{wrong})$$
 #
 # in nats, given the source and what is written so far. The *fall* caused by a word is $m$ minus the margin when no
-# position may look at this word. To hide it, its scores are set to −∞ in the encoder's self-attention and in
+# position may look at this word. To hide a word, we set its scores to −∞ in the encoder's self-attention and in
 # cross-attention, so that its weight is 0.
 #
 # *Blanking* a written word sets its embedding to the zero vector. Its position is still there, but its meaning is
@@ -419,7 +419,7 @@ assert measured["2"]["hidden"]["blanked"]["telling"]["nowhere"]["bank"] == 96
 #   use one of them.
 # - Hiding **"bank"** itself costs models 1 and 2 much, too: 3.45 and 3.93 nats. So the decoder reads the sense at
 #   "bank", whose vector has absorbed it.
-# - **Model 2** uses both words a little (0.78 and 0.98 nats), and mostly does without either one: 90 % of the banks are
+# - **Model 2** uses both words a little (0.78 and 0.98 nats), and can mostly spare one of them: 90 % of the banks are
 #   right with one of the telling words hidden, 96 % with nothing hidden.
 # - **Model 3** uses no English word much. With the French blanked, it can only guess (50 % right).
 #

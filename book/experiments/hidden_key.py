@@ -327,10 +327,10 @@ assert [round(lost[seed]) for seed in "324"] == [4, 9, 11]
 #
 # - **Where the adjective is read.** In three models only cross-attention reads the adjective. Hiding it there makes the
 #   model lose this information; hiding it in the encoder changes nothing. The fourth model reads it in both attentions.
-#   Hiding it in only one of the two loses about half of the animal's pronouns (55 % in the encoder, 45 % in
-#   cross-attention), and only hiding it in both loses all. So in the fourth model, some other word has absorbed the
-#   adjective in the encoder. The fourth model has the same recipe and the same corpus as model 1. Only the order of its
-#   batches is different.
+#   Hiding the adjective in only one of the two attentions loses about half of the animal's pronouns (55 % in the
+#   encoder, 45 % in cross-attention), and hiding it in both loses all of them. So in the fourth model, some other word
+#   has absorbed the adjective in the encoder. The fourth model has the same recipe and the same corpus as model 1. Only
+#   the order of its batches is different.
 # - **Where the noun's gender is read.** In model 1, hiding the place in cross-attention is enough to lose more than
 #   half of its pronouns. In the other models, this costs 4 to 11 %. These models read the gender from what they have
 #   *written*, "la rue" or "le parc", and hiding these words costs 38 to 74 % of the pronouns. Only when the English

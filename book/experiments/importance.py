@@ -324,10 +324,10 @@ assert fmean(cost > 1 for cost in costs[True]) > 0.65
 
 # %% [markdown]
 # There are two clouds. At the upper right are most of the origins, which matter and are looked at. The other cloud lies
-# near 0: 96 % of the other words have an effect below 0.1 nats, and so has one origin in five. Within that cloud the
-# weights say little, though some weights are large. Attention mostly finds the token that matters most, but it does not
-# put the others in the right order. For source words that the output word does not come from, the correlation is only
-# 0.20 to 0.26.
+# near 0: 96 % of the other words have an effect below 0.1 nats, and one origin in five has such a small effect, too.
+# Within that cloud the weights say little, though some weights are large. Attention mostly finds the token that matters
+# most, but it does not put the others in the right order. For source words that the output word does not come from, the
+# correlation is only 0.20 to 0.26.
 #
 # Here are some more numbers, for each of the three models:
 

@@ -311,7 +311,7 @@ for name, other in COUNTERPART.items():
 #   nearly everything.** The one-head models go from about 85 % to less than 10 %. The mathematics promised that: the
 #   wider the head, the larger the scores. But notice also where the usual story is *wrong*. With $d_k = 16$ the models
 #   do learn, only later, and they learn a large part. What they have not learned is the hardest part: with the
-#   division, 99 of 100 coreference pairs have both sentences right; without it, less than 50 do.
+#   division, 99 of 100 coreference pairs have both sentences right; without the division, fewer than 50 of 100.
 # - **Without positions, the models lose about 20 points on "test", and still get 70 of 100 sentences exactly right.**
 #   "A bag of words" is wrong twice. The decoder knows the order of what it writes, through its mask. And a bag of
 #   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where

@@ -381,7 +381,7 @@ for seed, found in measured.items():
 #
 # - **Model 1 looks it up.** A head of the first layer reads the adjective, whatever it is. Then two heads of the
 #   second layer look at the noun that fits: at the animal if the adjective was "tired", at the place if it was "wide"
-#   (0.95 against 0.02, and the reverse).
+#   (weights of 0.95 and 0.02, and the reverse).
 # - **Model 2 collects, then chooses.** Two heads of self-attention *always* look at the French words, one for the
 #   place and one for the animal, so both genders are at hand. Then a head of the last cross-attention reads the
 #   adjective, which decides.
