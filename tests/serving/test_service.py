@@ -185,7 +185,7 @@ def test_the_log_says_why_an_engine_ended(run_folder):
         (["RUN"], "does not name its languages; give them, for example by --languages en:fr"),
         (
             ["RUN", "--languages", "en:fr", "--languages", "en:fr"],
-            "--languages: expected one for each of 1 runs, got 2",
+            "--languages: expected one pair for each of 1 runs, got 2",
         ),
         (["RUN", "RUN", "--languages", "en:fr", "--languages", "en:fr"], "two runs translate en-fr"),
         (

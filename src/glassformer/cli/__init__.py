@@ -132,7 +132,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; a user's mistake ends it with one line on stderr and status 1."""
+    """Run the command line; after a user's mistake, print one line on stderr and exit with status 1."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), "")
     flags: dict[str, bool] = {}  # set by `--debug`

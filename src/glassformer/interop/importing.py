@@ -115,7 +115,7 @@ def import_run(
     Args:
         source: the file of the state dict: safetensors, or a file of `torch.save`. For a model in several files, the
             index or any of the files.
-        folder: the folder to write, which must be empty or not exist.
+        folder: the folder to write, which must be empty or absent.
         tokens: the vocabularies and the special tokens.
         heads: number of heads of each attention.
         renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
@@ -124,7 +124,7 @@ def import_run(
         settings: fields of ModelConfig that the state dict does not show.
 
     Raises:
-        CheckpointError: the file is damaged, its names are those of no known model or of several models, or the folder
+        CheckpointError: the file is damaged, its names belong to no known model or to several models, or the folder
             cannot be written.
         ConfigError: a setting is missing or impossible, or the folder is not empty.
         VocabularyError: a vocabulary does not fit the weights.
@@ -186,7 +186,7 @@ def write_run(
     Args:
         model: the model, whose special tokens have the ids of `SPECIALS`.
         tokenizers: the tokenizers of source and target; the same object twice means a joint vocabulary.
-        folder: the folder to write, which must be empty or not exist.
+        folder: the folder to write, which must be empty or absent.
         origin: the name of the file or folder that was imported.
         languages: the languages of source and target, as BCP 47 tags.
         decoding: settings of the section [decoding].

@@ -5,8 +5,8 @@ own, which runs a probe program: the file `probe.py` in the format's folder, whi
 of glassformer. The probe program reads JSON from its standard input: {"sources": [text, …], "targets": [[id, …], …]}.
 It writes JSON with three lists, which have one entry for each source: "source_ids" are the ids that the other tokenizer
 gives, with `<eos>`; "log_probs" are the log probabilities of the target's tokens; and "texts" are the outputs of the
-other program's greedy search, which may be longer but not shorter than the maximum length of the target. All ids are
-the run's ids; targets have no `<bos>` and end with `<eos>`.
+other program's greedy search. This search must not stop before the run's maximum length, but may stop later. All ids
+are the run's ids; targets have no `<bos>` and end with `<eos>`.
 """
 
 import json

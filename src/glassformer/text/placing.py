@@ -90,7 +90,7 @@ class Stripped(NamedTuple):
     def placement(self, term: Term) -> _Placement:
         """Return where to put a term of the source and what to write there.
 
-        If the source has gaps, the term must be one of those that were taken out.
+        If the source has gaps, the term must be one of the terms that were taken out.
         """
         if gap := self.gaps.get(term):
             return _Placement(term, gap.text, (gap.place, gap.place), gap.touches)
@@ -294,7 +294,7 @@ def _space(left: str, right: str, is_wanted: bool) -> str:
 
 
 def _end_of_word(text: str, place: int) -> int:
-    """Return the end of the word that continues at a position of a text, or the position itself if no word does."""
+    """Return the end of the word that continues at a position of a text; the position itself if no word continues."""
     words = (_inner(text, *word)[1] for word in word_spans(text) if word[0] < place < word[1])
     return max(place, next(words, place))
 

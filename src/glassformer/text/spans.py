@@ -197,7 +197,7 @@ def _is_ordered(kind: str, found: str) -> bool:
 
 
 def _trimmed(text: str, begin: int, end: int) -> int:
-    """Return the end of an address, without punctuation after it, but with a closing bracket that the address opens."""
+    """Return the end of an address, before trailing punctuation; a bracket opened in the address may end it."""
     found = text[begin:end]
     opened = {closing: found.count(opening) - found.count(closing) for closing, opening in _CLOSINGS.items()}
     while end > begin + 1 and ((last := text[end - 1]) in ".,:;!?…'’»”*~" or opened.get(last, 0) < 0):

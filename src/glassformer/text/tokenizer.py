@@ -215,7 +215,7 @@ class TokenizerConfig:
         if self.joint and self.target_kind:
             raise ConfigError(
                 f"tokenizer.target_kind: expected no value with a joint vocabulary, got {quoted(self.target_kind)}; "
-                "set tokenizer.joint = false, or leave it out"
+                "set tokenizer.joint = false, or leave out tokenizer.target_kind"
             )
         special = len(SPECIALS) + len(self.placeholder_tokens)
         if self.vocab_size and self.vocab_size <= special:

@@ -35,8 +35,8 @@ def check_targets(first: Bundle, other: Bundle) -> None:
     ours, theirs = first.target_tokenizer, other.target_tokenizer
     if first.configuration.data.reverse_target != other.configuration.data.reverse_target:
         raise ConfigError(
-            f"the models of an ensemble write an output together, but of {first.folder} and {other.folder}, one writes "
-            "from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
+            f"the models of an ensemble must write in the same direction, but one of {first.folder} and {other.folder} "
+            "writes from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
         )
     problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
     remedy = (

@@ -49,7 +49,7 @@ class InsideMessages:
 
 
 def messages_of(asked: Request) -> dict[int, list[str]]:
-    """Return the messages in each translatable text of a request that was read, by the index of the text."""
+    """Return the messages in each translatable text of a tokenized request, by the index of the text."""
     if not (asked.messages and asked.terms.protect):
         return {}
     return {place: some for place in asked.sources if (some := messages(asked.texts[place]))}

@@ -45,7 +45,7 @@ class Layers:
         return map(or_empty, answer(read))
 
     def needed(self, asked: Request) -> Iterator[Layer]:
-        """Yield the layers that a request needs, from the outermost to the innermost; the request has been read."""
+        """Yield the layers that a request needs, from the outermost to the innermost; the request is tokenized."""
         retries = asked.search.settings.retry and not asked.search.sample
         if inside := messages_of(asked):
             yield InsideMessages(inside, self)

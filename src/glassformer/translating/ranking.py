@@ -38,7 +38,7 @@ class Ranking:
             yield candidates.ranked(self.rescoring.weights) or several
 
     def candidates(self, asked: Request) -> list[Candidates]:
-        """Return the scored candidates of each text of a request that was read; none for an untranslatable text."""
+        """Return the scored candidates of each text of a tokenized request; none for an untranslatable text."""
         jobs = [self.reader.job(one, (), asked.search) for one in asked.sources.values()]
         found = list(self.engine.decode(jobs, asked.search.whole_beam()))
         scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)

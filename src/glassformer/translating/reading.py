@@ -75,7 +75,7 @@ class Reader:
         return _unknown(self.bundle.source_tokenizer, self.masked(text).text)
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
-        """Return the distinct jobs of a request that was read, each with the indices of its texts."""
+        """Return the distinct jobs of a tokenized request, each with the indices of its texts."""
         # cached, because all texts may have the same long prefix
         search, beginning = asked.search, cache(self.beginning)
         jobs: dict[Job, list[int]] = {}

@@ -1,6 +1,6 @@
 """Rescoring: score the outputs of several searches by several models, and rank them again.
 
-A candidate is a text, so that models with different tokens can score it, also models that write from right to left or
+A candidate is a text, so that models with different tokens can score it, even models that write from right to left or
 translate in the opposite direction.
 
 Not in the paper: noisy-channel reranking (Yee et al. 2019), right-to-left rescoring (Liu et al. 2016).
@@ -166,7 +166,7 @@ class Rescoring:
         proposals: Sequence[Sequence[Proposal]],
         score: Callable[[Sequence[tuple[int, Ids]]], Sequence[Hypothesis]],
     ) -> list[Candidates]:
-        """Return the scored candidates of each text, without those that a model cannot score.
+        """Return the scored candidates of each text, without candidates that a model cannot score.
 
         Args:
             texts: the source texts.

@@ -24,7 +24,7 @@ class Searching:
     ranking: Ranking | None = None
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
-        """Start decoding a request that was read; return an iterator that waits for the translations."""
+        """Start decoding a tokenized request; return an iterator that waits for the translations."""
         jobs, search = self.reader.jobs(asked), asked.search
         check_n_best(search.n_best, search.beam_size)
         if self.ranking and not search.sample:

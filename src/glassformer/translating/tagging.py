@@ -69,7 +69,7 @@ class TaggedText:
         )
 
     def _moved(self, links: Sequence[Link], chunks: Sequence[Chunk], text: str) -> Iterator[Link]:
-        """Yield the links between the words of the text with tags and those of its translation with tags."""
+        """Yield the links between the words of the text with tags and the words of its translation with tags."""
         ours, theirs = (
             _Places(one, self.unit.begin, some) for one, some in ((self.text, self.unit.chunks), (text, chunks))
         )

@@ -52,7 +52,7 @@ class Writer:
     def linked(
         self, one: Translation, text: str, several: Sequence[Hypothesis], attention: Sequence[AttentionRows]
     ) -> Translation:
-        """Return a translation with links from its words, and from those of its alternatives, to the words of the text.
+        """Return a translation with links from its words, and from its alternatives' words, to the words of the text.
 
         Args:
             one: the translation.

@@ -130,7 +130,7 @@ def _service(
     from glassformer.serving.service import Service
 
     if languages and len(languages) != len(runs):
-        raise ConfigError(f"--languages: expected one for each of {len(runs)} runs, got {len(languages)}")
+        raise ConfigError(f"--languages: expected one pair for each of {len(runs)} runs, got {len(languages)}")
     metrics = Counters()
     pairs = languages or [""] * len(runs)
     models = [_model(run, pair, how, limits, metrics, log) for run, pair in zip(runs, pairs, strict=True)]

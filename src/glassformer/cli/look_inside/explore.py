@@ -102,7 +102,7 @@ def _load(run: str, text: str | None, device: str) -> "Translator":
     if text is None:
         return Translator.load(folder, device=device)
     if not text.strip():
-        raise DataError("the text is blank; give a sentence, or leave it out")
+        raise DataError("the text is blank; give a sentence, or leave out the text")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError("the text is not valid Unicode; give it in UTF-8")
     translator = Translator.load(folder, device=device)

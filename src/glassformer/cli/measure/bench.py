@@ -106,7 +106,7 @@ def bench_translate_command(
 
 
 def _silence_the_profiler() -> None:
-    """Keep the messages of torch's profiler off stderr, by a variable that torch reads when it is imported."""
+    """Keep the messages of torch's profiler off stderr, by an environment variable that torch reads on import."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 

@@ -52,7 +52,7 @@ def calibrate_command(
     The run translates its validation pairs, or the given texts. Later, an output is suspicious if it repeats itself,
     copies the source, or differs from almost all of these outputs in length, script, numbers or probability. The
     result, RUN/guards.json, is valid for one search only: give the beam size and the settings with which you will
-    translate. With decoding.shortlist, a missing shortlist is also made.
+    translate. If decoding.shortlist is set and the run has no shortlist, make one.
     """
     from glassformer.jobs.shortlists import keep_shortlist_of
 

@@ -36,7 +36,7 @@ def distil_command(
             metavar="RUN",
             parser=run_folder,
             help="Also let this run of the opposite direction translate the targets, and keep the original pairs. "
-            "With --backward, every run translates by itself. Repeatable.",
+            "With --backward, several runs translate separately, not as an ensemble. Repeatable.",
         ),
     ] = None,
     data: Data = None,

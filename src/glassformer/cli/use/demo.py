@@ -29,8 +29,8 @@ def demo_command(
 ) -> None:
     """Train an English–French translator in about 4 minutes.
 
-    Train on the built-in corpus. Print some translations, and the scores on each split next to those of the model in
-    the package. Write explorer.html, a page that shows every number of the model, and report.html, a page about the
+    Train on the built-in corpus. Print some translations, and the scores on each split next to the scores of the model
+    in the package. Write explorer.html, a page that shows every number of the model, and report.html, a page about the
     training.
     """
     from glassformer.cli.train.train import end_if_stopped, train_with_progress

@@ -95,7 +95,7 @@ class CTranslate2Variable:
         return result
 
     def equals(self, other: "CTranslate2Variable") -> bool:
-        """Return whether both hold the same numbers; files before version 3 have copies instead of aliases."""
+        """Return whether two variables hold the same numbers; files before version 3 have copies instead of aliases."""
         return self is other or (
             (self.kind, self.shape) == (other.kind, other.shape)
             and np.array_equal(self.numbers, other.numbers)

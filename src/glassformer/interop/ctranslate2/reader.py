@@ -88,7 +88,7 @@ def import_ctranslate2_run(
 
     Args:
         source: the folder with model.bin, the vocabularies and, since CTranslate2 3.0, config.json.
-        folder: the folder to write, which must be empty or not exist.
+        folder: the folder to write, which must be empty or absent.
         texts: how texts are cut into tokens, which the folder does not say.
         origin: the name of the imported model; by default, the name of the folder.
         languages: the languages of source and target; by default, those of the run if glassformer exported it.

@@ -157,7 +157,7 @@ def imported_weights(
 
 
 def starts_from_zeros(folder: CTranslate2Folder) -> bool:
-    """Return whether the embedding of the start token is zeros, as in models of Marian.
+    """Return whether the embedding of the start token consists of zeros, as in models of Marian.
 
     Raises:
         CheckpointError: the attribute is not a number.

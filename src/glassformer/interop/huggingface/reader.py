@@ -124,7 +124,7 @@ def import_hugging_face(
 
     Args:
         source: the folder with config.json, the weights, vocab.json, source.spm, target.spm, perhaps target_vocab.json.
-        folder: the folder to write, which must be empty or not exist.
+        folder: the folder to write, which must be empty or absent.
         languages: the languages of source and target; by default, those in tokenizer_config.json.
         settings: fields of ModelConfig that replace those of the folder, such as `dropout`.
 

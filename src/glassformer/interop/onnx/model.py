@@ -132,7 +132,7 @@ def _results(config: ModelConfig) -> list[Port]:
 
 
 def _caches(config: ModelConfig, name: str, length: str) -> list[Port]:
-    """Return the ports of each layer's cache: keys and values of the target so far, then those of the source."""
+    """Return the ports of each layer's cache: keys and values of the target so far, and then of the source."""
     return [
         Port(f"{name}.{layer}.{side}.{part}", FLOAT, (BATCH, config.heads, positions, width))
         for layer in range(config.decoder_layers)

@@ -51,7 +51,7 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or onnxruntime gives
             different log probabilities.
         ConfigError: ONNX or tokenizer.json cannot express the run; the folder exists and is not an export; or a page is
-            requested and its files are missing or the run has two vocabularies.
+            requested, but its files are missing, or the run has two vocabularies.
         MissingDependencyError: onnxruntime or tokenizers is not installed.
     """
     check_trained(bundle)

@@ -1,4 +1,4 @@
-"""Find a model in saved state dicts, where its weight names may have prefixes and may be among those of other tensors.
+"""Find a model in saved state dicts, which may put prefixes before its weight names and may hold further tensors.
 
 A prefix is the part of a full name before the weight name of a known model. DataParallel, `torch.compile`, Lightning
 and moving averages each add a prefix, a dictionary around the state dict adds another, and prefixes may be nested.

@@ -153,7 +153,7 @@ class _Words:
 
 
 def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Iterator[AlignedPiece]:
-    """Yield the pieces of the target's characters from `begin` on, which are equal to those of a source span."""
+    """Yield the pieces of the target's characters from `begin` on, which are equal to a source span's characters."""
     inside = cuts[bisect_right(cuts, span[0]) : bisect_left(cuts, span[1])]
     moved = begin - span[0]
     for first, last in pairwise([span[0], *inside, span[1]]):

@@ -169,7 +169,7 @@ class _PlainText:
 
 
 def _order(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the marks and the spans of the text that programs fill by their order; none if there is no such mark."""
+    """Return the marks and text spans that programs fill by their order; nothing if they fill no mark by its order."""
     text, marks = "", list[tuple[int, bool, Chunk]]()
     for chunk in chunks:
         if chunk.role == "text":

@@ -172,7 +172,7 @@ class _Reader:
 
 
 def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, str]]:
-    """Return the text that a part of a document stands for, and the spelling of some of its characters by their index.
+    """Return the text that a part of a document stands for, and by index, how some characters were spelled.
 
     Spellings are given for entities, white space other than a space, and characters that `escape` would change.
     """
