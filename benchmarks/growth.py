@@ -124,7 +124,7 @@ def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> d
     """Return the figures of translating random sources of about `length` tokens."""
     tokenizer = SentencePieceTokenizer("unigram", (folder / TOKENIZER).read_bytes())
     source, _ = synthetic(ROWS, length, 2, 1, len(tokenizer))
-    # Random pieces, joined to a text and tokenized again, give different and more pieces.
+    # A text joined from random pieces, and tokenized again, has different pieces, and more of them.
     cut = [tokenizer.encode(tokenizer.decode(ids.tolist()))[: length - 1] for ids in source]
     texts = [tokenizer.decode(ids) for ids in cut]
     question = {"do": "translate", "texts": texts, "batch_size": ROWS, "beam_size": 1}

@@ -749,5 +749,5 @@ def test_the_mean_and_the_best_weights_are_compared_under_the_same_change(make_c
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("run", "training.average=2"), change=change)
-    # The model that trains, the best one so far, the mean, and the one whose heads are compared.
+    # The four models: the trained model, the best model so far, the mean, and the model whose heads are compared.
     assert len({id(model) for model in changed}) == 4

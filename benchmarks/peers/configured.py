@@ -24,7 +24,8 @@ class Configured:
     def __init__(self, configuration: str, settings: Sequence[str], data: str | None) -> None:
         sample = read_sample(load(configuration, settings, data))
         training = replace(sample.configuration.training, minutes=0.0, steps=10**9, validate_every=0)
-        # The same as in `glassformer.jobs.run`. Older checkouts keep the same number of products for every corpus.
+        # `glassformer.jobs.run` calls the same two functions. In older checkouts, the number of products does not
+        # depend on the corpus.
         keep = getattr(gradients, "products_to_keep", None)
         keep_memory(*([keep(sample.examples)] if keep else []))
         torch.manual_seed(1)

@@ -48,7 +48,7 @@ def looks(*, shared: bool = False, own: bool = False, tied: bool = False) -> Che
         most = float(weights.max())
         word = values.get("looked" if seen.family != "cross" else "source", keys[seen.query] if own else "")
         places = [at for at, key in enumerate(keys) if key == word and weights[at] >= most - ROUNDING]
-        # In the page's float32, nearly equal weights may be equal or not, so both claims count as right.
+        # The page computes in float32, where nearly equal weights may become equal, so both claims count as right.
         least = most - ROUNDING if tied else most
         rivals = {key for at, key in enumerate(keys) if key != word and weights[at] >= least}
         return first(

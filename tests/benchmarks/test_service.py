@@ -17,7 +17,7 @@ def test_many_clients_get_the_translations_of_each_text_alone(english_french_run
     alone = translated_alone(english_french_run, texts)
     assert len(set(alone.values())) > 5
     with ours(english_french_run, "serving.queue=300") as server, ThreadPoolExecutor(1) as thread:
-        # In a separate thread, because the browser tests keep an event loop in the main thread.
+        # This runs in a separate thread, because the browser tests keep an event loop in the main thread.
         found = thread.submit(asyncio.run, endurance(server, texts, alone, 4, clients=30)).result()
         assert 2 <= len(server.processes) <= 4  # two of them may read long requests
         assert server.cpu_seconds() > 0

@@ -735,7 +735,7 @@ def said_below(page: Any, part: str) -> str:
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
 def test_an_empty_text_is_refused_where_the_reader_looks_and_nothing_moves(stage, size):
     page = stage(size)
-    # The text of the measurement makes the sentence above a narrow figure longer.
+    # In a narrow window, the sentence above the figure grows when the measurement ends, so wait for the measurement.
     page.locator(".gfs-said-box [aria-busy=false]", has_text="depends most").wait_for()
     before = page.evaluate(FIGURE_TOP)
     page.get_by_role("button", name="Change the sentence").click()

@@ -113,7 +113,7 @@ def test_annalogs_logits_and_greedy_outputs_are_the_same(client, ask):
     exact, model = (import_state_dict(one, heads=8, **IDS) for one in (double, state))
     # in the package, √d is rounded to float32
     assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-5
-    # The package's own logits differ by 5e-4 between float32 and float64, and ours by 9e-4, so this is only rounding.
+    # Between float32 and float64, the package's own logits differ by 5e-4, and ours by 9e-4: only by rounding.
     rounding = max(map(difference, theirs["single"], theirs["double"]))
     assert largest_difference(model, sources, targets, theirs["double"]) <= 2 * rounding
     ours = greedy(TransformerStep(model, padded(model, sources)), max_lengths=[60] * len(sources))

@@ -52,8 +52,8 @@ def test_the_beam_finds_an_output_that_greedy_search_misses(written_toy):
 
 def test_the_length_penalty_decides_between_short_and_long(written_toy):
     table = {(): {2: 0.3, 3: 0.7}, (3,): {2: 0.4, 4: 0.6}, (3, 4): {2: 0.1, 4: 0.9}}
-    # Scores: log 0.3 = −1.204, divided by 1; and log (0.7 · 0.4) = −1.273, divided by (7/6)^α, which is −1.091 for α =
-    # 1.
+    # The short output has the score log 0.3 = −1.204. The long output has the score log (0.7 · 0.4) / (7/6)^α, which
+    # is −1.273 for α = 0 and −1.091 for α = 1.
     for alpha, expected in ((0.0, (2,)), (1.0, (3, 2))):
         ((best,),) = beam_search(written_toy(table), beam_size=3, max_lengths=[3], length_penalty=alpha)
         assert best.tokens == expected

@@ -57,7 +57,7 @@ def assert_same(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
         for mine, yours in zip(one, other, strict=True):
-            # Batches of different sizes: float32 sums are rounded differently, over about ten tokens.
+            # The batches have different sizes, so the float32 sums over about ten tokens are rounded differently.
             assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
 
 

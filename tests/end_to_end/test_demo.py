@@ -290,8 +290,8 @@ def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
     guards = translator.guards()
     assert guards is not None
     for part, calibration in (("exact", guards.exact), ("close", guards.close)):
-        # Nearly all outputs are right, so either the percentage is about right, or there are too few wrong ones to fit
-        # it.
+        # Nearly all outputs are right. Either the fitted percentage is about right, or there are too few wrong outputs
+        # to fit a percentage.
         assert calibration.error <= 0.05 if calibration else "and 20 are needed" in guards.unfitted[part]
     split = TASKS["english-french"](translator.bundle.configuration.run.seed).splits["test"][:SENTENCES]
     sources = [one.source for one in split]

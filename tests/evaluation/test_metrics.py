@@ -170,7 +170,7 @@ def test_a_word_that_equals_no_reference_is_wrong() -> None:
     several = [["R IY D", "R EH D"], ["R IY D", "R EH D"], ["R IY D", "R EH D"], ["K AE T"], ["D AO G"]]
     score = word_error(outputs, several)
     assert (score.name, score.value) == ("WER (whole words)", pytest.approx(40))
-    # The third word has one edit of three symbols, and the last word two.
+    # To become right, the third word needs one edit, and the last word two edits.
     assert METRICS["per"](outputs, several).value == pytest.approx(100 * 3 / 15)
 
 

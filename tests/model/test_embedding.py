@@ -57,7 +57,8 @@ def test_dropout_acts_on_the_sum_in_training():
 
 
 def test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model():
-    # The standard deviation of 64 000 numbers is off by more than 3 % with probability < 1e-20, their mean by 5 σ.
+    # The standard deviation of 64 000 numbers is off by more than 3 % with probability < 1e-20. Their mean may be off
+    # by five standard deviations of the mean.
     weight = embedding(vocab_size=1000, d_model=64).tokens.weight
     assert abs(weight.std().item() * math.sqrt(64) - 1) < 0.03
     assert abs(weight.mean().item()) < 5 * 64**-0.5 / math.sqrt(64000)

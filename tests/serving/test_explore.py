@@ -83,8 +83,8 @@ def test_a_killed_explorer_starts_again(explored):
     os.kill(worker, signal.SIGSTOP)
     with closing(http.client.HTTPConnection("127.0.0.1", explored.port, timeout=60)) as client:
         client.request("POST", API, json.dumps(QUESTION), {"Content-Type": "application/json"})
-        # A later request is answered only after the explorer has received its question; before that, it would be
-        # restarted unnoticed.
+        # This later request is answered only after the explorer has received the question above. If the explorer were
+        # killed earlier, it would be restarted, and the question would be answered.
         assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
         os.kill(worker, signal.SIGKILL)
         refused = client.getresponse()

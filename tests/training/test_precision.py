@@ -49,7 +49,7 @@ def test_an_automatic_precision_trains_like_one_that_is_given(make_model, make_e
         reports = steps(model, make_examples(), config)
         return [report.loss for report in reports if isinstance(report, StepReport)]
 
-    # Other programs on the machine may change from one measurement to the next which precision is faster.
+    # Which precision is faster may differ between two measurements, because other programs use the machine.
     single, half = losses("fp32"), losses("bf16")
     assert single != half
     assert losses("auto") in (single, half)

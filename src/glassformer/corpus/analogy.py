@@ -122,7 +122,7 @@ class Lexicon:
         return {self._tokenizer.join(target): held * some / total for target, some in ranked if target}
 
     def _derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
-        """Yield each analogy's target, the share of known word pairs that support it, and the length of its stem."""
+        """Yield each analogy's target, the share of known word pairs that support the analogy, and the stem length."""
         endings, beginnings = self._sides
         yield from endings.derived(word)
         for target, share, stem in beginnings.derived(word[::-1]):
@@ -154,7 +154,7 @@ class _Endings:
         self._changes = lru_cache(maxsize=None)(self._learned)
 
     def derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
-        """Yield a target, a share and a stem length for each known word with the same stem and each learned change."""
+        """Apply each learned change to each known word with the same stem; yield targets, shares and stem lengths."""
         for stem, ending in _cuts(word):
             longest = SHORT_CHANGE - len(ending) if len(stem) == SHORTEST_STEM else LONGEST_ENDING
             if longest < 0:
@@ -170,7 +170,7 @@ class _Endings:
                             yield target[: len(target) - len(one.before)] + one.after, one.share, len(stem)
 
     def _learned(self, known: str, ending: str) -> Mapping[Symbols, Sequence[_Change]]:
-        """Return the changes of targets when `known` becomes `ending`, by the last symbols of the target."""
+        """Return how targets change if the ending `known` becomes `ending`, keyed by the last symbols of the target."""
         stems = self._stems.get(ending, ())
         if len(stems) < FEWEST_PAIRS or len(both := self._stems[known].intersection(stems)) < FEWEST_PAIRS:
             return {}
@@ -222,7 +222,7 @@ def _most_common(counts: Mapping[tuple[Symbols, Symbols], int]) -> list[tuple[tu
 
 
 def _change(target: Symbols, others: Sequence[Symbols]) -> tuple[Symbols, Symbols, Symbols]:
-    """Return a target's last symbols, and how its end changes into the end of the nearest other target."""
+    """Return a target's last symbols, and the old and new end that turn it into the nearest other target."""
     shared, other = _shared(target, others[0]), others[0]
     for one in others[1:]:
         if (more := _shared(target, one)) > shared:

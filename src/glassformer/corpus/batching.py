@@ -245,7 +245,7 @@ def _plan(sources: Rows, targets: Rows, batch_tokens: int, random: np.random.Gen
 def _batch(sources: Sequence[IdArray], targets: Sequence[IdArray], rows: Rows) -> Batch:
     target_output = _padded(targets)
     target_input = np.full_like(target_output, BOS_ID)
-    # The decoder's input is the output shifted right by one position, with padding in the same rows.
+    # The decoder's input is the output shifted right by one position; padding stays where it is in the output.
     target_input[:, 1:] = np.where(target_output[:, 1:] == PAD_ID, PAD_ID, target_output[:, :-1])
     return Batch(source=_padded(sources), target_input=target_input, target_output=target_output, rows=rows)
 

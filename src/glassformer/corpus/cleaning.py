@@ -11,7 +11,7 @@ __all__ = ["CleaningConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningConfig:
-    """[cleaning]: which training pairs are left out. Reports count these pairs by problem, and name the first lines.
+    """[cleaning]: which training pairs are left out. Reports count these pairs by problem, and list the first pairs.
 
     Pairs with a blank side are always left out, even from validation and test files. Otherwise, validation and test
     files are not cleaned.

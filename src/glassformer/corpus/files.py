@@ -206,7 +206,7 @@ def reading(path: str) -> Iterator[None]:
     except (ImportError, ValueError) as error:
         if isinstance(error, DataError) or not is_url(path):
             raise
-        raise DataError(f"cannot open {path}: {error}; correct the URL, or install a package for it") from error
+        raise DataError(f"cannot open {path}: {error}; correct the URL, or install its protocol's package") from error
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class KeptBlock:
         return int(np.count_nonzero(self.kept))
 
     def only(self, places: "NDArray[np.int64]") -> "KeptBlock":
-        """Return a block in which only some of the kept pairs are kept, given by their indices among the kept pairs."""
+        """Return a block that keeps only the pairs at `places`, which are indices among this block's kept pairs."""
         kept = np.zeros(len(self.kept), bool)
         kept[np.flatnonzero(self.kept)[places]] = True
         return KeptBlock(self.block, kept)

@@ -34,7 +34,7 @@ class MixedExamples(Examples):
 
 
 def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Draw `wanted` of `count` rows, in ascending order; the numbers of times that rows occur differ by at most one."""
+    """Draw `wanted` of `count` rows, in ascending order; any two rows occur equally often, or one occurs once more."""
     if not wanted:
         return np.zeros(0, np.int64)
     whole, rest = divmod(wanted, count)

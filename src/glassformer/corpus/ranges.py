@@ -107,7 +107,10 @@ class FileRange:
         return self.file.endswith(COMPRESSED)
 
     def _first(self, file: io.BufferedIOBase) -> int:
-        """Seek the first line that starts in the range; return its position, or one ≥ `end` if no line starts there."""
+        """Seek the first line that starts in the range, and return its position.
+
+        If no line starts in the range, return `end` or a higher position.
+        """
         if self.begin == 0:
             return 0
         position = self.begin - 1
@@ -174,7 +177,7 @@ def count_texts(file: str, *columns: str) -> int:
 
 
 def check_column(file: str, column: str | None) -> None:
-    """Raise an error if a file's format needs a column and none is given, or has no columns and one is given.
+    """Raise an error if `column` is missing for a format with columns, or is given for a format without columns.
 
     Raises:
         ConfigError: the file's format has columns and `column` is None, or has no columns and `column` is not None.

@@ -151,7 +151,7 @@ class Shortlist:
                 kind, tensors = file.metadata(), {name: file.get_tensor(name) for name in _TENSORS}
         except (SafetensorError, OSError, MemoryError, TypeError) as error:
             reason = shortened(str(error).partition("\n")[0])
-            raise CheckpointError(f"{path} is damaged or cut short: {reason}; copy or delete the file") from error
+            raise CheckpointError(f"{path} is damaged or cut short: {reason}; copy it again, or delete it") from error
         found = cls(**tensors, target_size=target_size)
         if kind != _FORMAT or not found._fits(source_size):
             raise CheckpointError(

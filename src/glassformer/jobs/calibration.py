@@ -109,7 +109,7 @@ def forget_guards(folder: Path) -> None:
 def _confidence(
     outputs: Sequence[ModelOutput], references: Sequence[Sequence[str]], close_chrf: float
 ) -> tuple[dict[str, Calibration], dict[str, str]]:
-    """Return the calibrations that can be fitted ("exact", "close"), and the reason why each missing one cannot."""
+    """Return the calibrations ("exact", "close") that can be fitted, and why each missing one cannot be fitted."""
     if not all(references):
         return {}, dict.fromkeys(("exact", "close"), "the texts have no references")
     log_probs, texts = [one.token_log_probs for one in outputs], [one.target for one in outputs]

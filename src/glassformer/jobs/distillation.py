@@ -233,7 +233,7 @@ class _Distillation:
         keep_settings(self.folder, settings)
 
     def _write_labelled(self, pairs: Iterable[Pair]) -> dict[str, str]:
-        """Write the teacher's training pairs; return why not to translate their sources, by normalised source."""
+        """Write the teacher's training pairs; map each normalised source to the reason for not translating it."""
         path, pairs = self.folder / CORPUS / f"{_LABELLED}.jsonl", list(pairs)
         if not path.exists():
             write_records(path, [{"source": one, "target": other, "status": _LABELLED} for one, other in pairs])
@@ -284,7 +284,7 @@ def _count(corpus: Corpus) -> int:
 
 
 def _sources(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, str]:
-    """Return the name under which `pairs` lists each pair, by the pair's normalised source."""
+    """Return a mapping from the normalised source of each pair to the name under which `pairs` lists the pair."""
     return {normalise(source): name for name, some in pairs.items() for source, _ in some}
 
 

@@ -12,7 +12,7 @@ __all__ = ["difference_of_settings", "stored_weights"]
 
 
 def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return the first difference between a folder's settings and a command's, in words; "" if none."""
+    """Return the first difference between a folder's settings and a command's settings, in words; "" if none."""
     for name, value in settings.items():
         if there.get(name) != value:
             # lists hold hashes and sizes, which would not help the reader of an error

@@ -63,7 +63,7 @@ class Log:
 
 
 def _is_before(line: dict[str, Any], state: TrainingState) -> bool:
-    """Return whether a line was written before a state; a validation still pending in the state comes later."""
+    """Return whether a line was written before a state; a validation that the state still awaits counts as later."""
     step: int = line["step"]
     return line["type"] != "end" and step <= (state.validated if line["type"] == "validation" else state.step)
 

@@ -57,7 +57,8 @@ def prepare(
     Args:
         configuration: the configuration, which names the corpus.
         on_progress: receives reports on the progress.
-        whole: whether another process of this job has just prepared the folder; the folder is then read without a lock.
+        whole: whether the folder is complete because another process of this job has just prepared it; it is then read
+            without a lock.
         pool: the processes that check and encode lines; by default, `cleaning.workers` local processes. The contents of
             the folder do not depend on the pool.
 

@@ -89,7 +89,7 @@ class ActorPool:
 
         Raises:
             DataError: several actors died at the same task, or while starting.
-            the exceptions of the actors' methods.
+            Exception: a method of an actor raised this exception.
         """
         while True:
             self._start_actors()

@@ -29,7 +29,7 @@ def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *,
     """Return the prepared corpus; if `data.replay_source` is set, its epochs also replay pairs of that earlier corpus.
 
     Without `data.replay_target`, the starting run translates the replayed source; finished parts are not translated
-    again. `whole`: another process of this job has just prepared the replayed corpus.
+    again. `whole`: whether the replayed corpus is complete because another process of this job has just prepared it.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.

@@ -25,9 +25,9 @@ def prepare_student(
 ) -> Configuration:
     """Return the configuration that trains a student on a corpus; copy the teacher's tokenizer into the student's run.
 
-    `config` is a recipe or file. The corpus replaces its [data]. The teacher's tokenizer replaces its [tokenizer],
-    unless `new_tokenizer` is true. The student's run is in the corpus's folder unless "run.directory=…" is among the
-    overrides.
+    `config` is a recipe or file. The section [data] is replaced by the corpus and, unless `new_tokenizer` is true, the
+    section [tokenizer] by the teacher's tokenizer. The student's run is in the corpus's folder unless
+    "run.directory=…" is among the overrides.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or an override contradicts the teacher's tokenizer.

@@ -80,7 +80,7 @@ class Teacher:
         return [Translation(text="") if why else next(made) for why in left_out]
 
     def _outputs(self, sources: Sequence[str]) -> list[Translation]:
-        """Return a translation of each source; its alternatives are the remaining samples or beam outputs."""
+        """Return one translation for each source, with the remaining samples or beam outputs as its alternatives."""
         how: dict[str, Any] = {"guards": False, "log_probs": False}
         if not self.search.sample:
             n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best

@@ -144,7 +144,10 @@ def _vocabulary_sizes(configuration: Configuration, source: int, target: int) ->
 
 
 def model_section(model: ModelConfig) -> dict[str, Any]:
-    """Return the section [model] for a model, with all defaults; facts are included only if an import decided them."""
+    """Return the section [model] for a model, with all defaults, but without the fields that the tokenizers decide.
+
+    Fields that only an import can change are included if an import has changed them.
+    """
     values = model.to_dict()
     usual = ModelConfig(**{name: value for name, value in values.items() if name not in IMPORT_FACTS}).to_dict()
     facts = {*TOKENIZER_FACTS, *(name for name in IMPORT_FACTS if values[name] == usual[name])}
@@ -299,7 +302,7 @@ def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:
 
 
 def _refuse_facts(model: Mapping[str, Any], facts: Iterable[str], why: str) -> None:
-    """Raise an error for fields of the section [model] that are facts and not settings; `why` explains the facts."""
+    """Raise an error for fields of the section [model] that users cannot choose; `why` says what decides them."""
     for name in facts:
         if name in model:
             raise ConfigError(

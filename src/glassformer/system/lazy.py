@@ -12,7 +12,8 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
 
     Args:
         package: the package's name, for the message about an unknown name.
-        modules: the public names of each module. A module without names is public itself, under its last name.
+        modules: the public names of each module. A module without names is public itself, under
+            the last part of its name.
     """
     homes = {name: module for module, names in modules.items() for name in names}
     public = {module.rpartition(".")[2]: module for module, names in modules.items() if not names}

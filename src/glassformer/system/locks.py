@@ -63,7 +63,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
 
 
 def _remove_if_empty(folders: list[Path]) -> None:
-    """Remove the first folder if it contains only a lock, and then each next folder (its parents) if it is empty."""
+    """Remove the first folder if it contains only a lock, and then the next folders, its parents, if they are empty."""
     with suppress(OSError):  # the folder may have been moved, or another run may be using a parent folder
         if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
             (folders[0] / LOCK).unlink()

@@ -201,7 +201,9 @@ def _file_system(place: str) -> tuple["AbstractFileSystem", str]:
     try:
         files, folder = url_to_fs(place)
     except (ImportError, ValueError) as error:
-        raise CheckpointError(f"cannot open {place}: {error}; correct the URL, or install a package for it") from error
+        raise CheckpointError(
+            f"cannot open {place}: {error}; correct the URL, or install its protocol's package"
+        ) from error
     return files, str(folder)
 
 

@@ -42,7 +42,8 @@ def test_dropout_keeps_shape_and_dtype_and_scales_the_kept_values(shape, p, dtyp
     x = torch.randn(shape, dtype=torch.float64).to(dtype)
     dropped = dropout(x, p)
     assert (dropped.shape, dropped.dtype) == (x.shape, x.dtype)
-    # bfloat16 has 8 significant bits. p is met to within 2^-16, which changes the factor by at most 2^-9 for p = 0.99.
+    # bfloat16 has 8 significant bits. The probability that is used differs from p by up to 2^-16, which changes the
+    # factor 1 / (1 - p) by at most 2^-9 for p = 0.99.
     tolerance = 2**-6 if dtype == torch.bfloat16 else 2**-9
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], (x / (1 - p))[kept], rtol=tolerance, atol=0)

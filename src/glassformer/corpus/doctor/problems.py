@@ -354,7 +354,7 @@ ALWAYS_LEFT_OUT = tuple(kind.id for kind in PROBLEMS if kind.effect == "drop" an
 
 
 def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
-    """Return the end of a message about unequal numbers of lines: where the sides seem to run apart, "" if unknown."""
+    """Return words that say where sides with unequal numbers of lines seem to run apart, or "" if this is unknown."""
     lasting = [shift for shift in shifts if shift.end is None] or list(shifts)
     if not lasting:
         return ""

@@ -99,7 +99,7 @@ class ShiftDetector:
         self._count = self._waiting[0].shape[1]
 
     def _follow(self, scores: "NDArray[np.float64]", position: int) -> int:
-        """Look for the next change of the shift, from `position` on; return the position after it, or the end."""
+        """Look for the next change of the shift from `position` on; return the position after the change or the end."""
         rest = scores[:, position:]
         steps = rest - rest[self._by + REACH]
         sums = np.cumsum(steps, axis=1) + self._gains[:, None]
@@ -123,7 +123,7 @@ class ShiftDetector:
         self._gains = gains[:, -1].copy()
 
     def _change(self, row: int, scores: "NDArray[np.float64]", position: int) -> None:
-        """Record a change to another shift, unless it fits badly too because the lines have no translations."""
+        """Record a change to another shift, unless the new shift fits badly too, as for lines without translations."""
         begin = int(self._begins[row])
         if scores[row, max(begin - self._judged - position, 0) :].mean() > _LEAST_FIT:
             self._by = int(_SHIFTS[row])

@@ -51,6 +51,6 @@ def _check_copy(count: int, symbols: int, shortest: int, longest: int) -> None:
     possible = sum(symbols**length for length in range(shortest, longest + 1))
     if not 0 <= 2 * count <= possible:
         raise ConfigError(
-            f"copy task: expected at most half of the {possible} possible sequences of {symbols} symbols, {shortest} "
-            f"to {longest} long, got {count}; use more symbols or greater lengths"
+            f"copy task: expected at most half of the {possible} possible sequences, got {count}; "
+            "use more symbols or greater lengths"
         )

@@ -91,7 +91,7 @@ def _flat_section(section: str, values: Mapping[str, Any], without: Container[st
 
 
 def _difference(there: Manifest, settings: Mapping[str, Any], files: Sequence[CorpusFile]) -> str:
-    """Return, in words, the first difference between a folder and these settings and files; "" if they are equal."""
+    """Return the first difference between a folder and the given settings and files, in words; "" if there is none."""
     then = dict(there.settings)
     for section, kind in _SECTIONS.items():
         then = with_defaults(then, kind, section=f"{section}.")

@@ -56,7 +56,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationSpeed(Speed):
-    """The speed of translating with a run on this machine. The fields of `Speed` are of the first pace, in float32."""
+    """The speed of translating with a run on this machine.
+
+    The fields of `Speed` describe the first pace, in float32.
+    """
 
     paces: tuple[Pace, ...]
     """The paces with the configured beam (all lines together, then line by line), and the same with greedy search."""
@@ -187,7 +190,7 @@ def _work(translator: Translator, lines: Sequence[str], beam_size: int) -> dict[
 
 
 def _flops(bundle: Bundle, translations: Sequence[tuple[str, Translation]], beam_size: int) -> float:
-    """Return the operations of translations: each source is encoded once, each hypothesis of the beam is decoded."""
+    """Return the operations that encode each source once and decode each hypothesis of the beam."""
     config, total = bundle.model_config, 0.0
     for line, translation in translations:
         source = len(bundle.source_tokenizer.encode(line)) + 1

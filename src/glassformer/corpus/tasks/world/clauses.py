@@ -1,4 +1,4 @@
-"""Simple clauses: who did what. Every function draws one part of a sentence; the function's docstring is an example.
+"""Simple clauses: who did what. Every function draws one part of a sentence; its docstring gives an example.
 
 A function for a predicate takes the subject, with which the verb agrees, and the manner (`phrases.Manner`), such as
 "negated".
@@ -143,18 +143,18 @@ _KINDS = Table((PERSONS, 36), (nouns("kin"), 9), (PETS, 32), (BEASTS, 23))
 
 
 def subject(draw: Draw) -> Phrase:
-    """Return a subject: "the cat", "the girl's dog", "the cow and the goat", "she"."""
+    """Return a subject, such as "the cat", "the girl's dog", "the cow and the goat" or "she"."""
     options = draw.pick(_KINDS)
     return draw.pick(_SUBJECTS)(draw, options)
 
 
 def person(draw: Draw) -> Phrase:
-    """Return a person: "my brother", "the old queen", "he"."""
+    """Return words for a person, such as "my brother", "the old queen" or "he"."""
     return draw.choose((HE, SHE)) if draw.chance(0.1) else noun_phrase(draw, PEOPLE)
 
 
 def pair(draw: Draw, options: Sequence[Noun]) -> Phrase:
-    """Return "the cat and the mouse"."""
+    """Return a subject of two nouns, such as "the cat and the mouse"."""
     first = noun_phrase(draw, options, adjective=0.1, plural=0.1, indefinite="no")
     return both(first, noun_phrase(draw, options, adjective=0.1, plural=0.1, indefinite="no"))
 
@@ -169,7 +169,7 @@ _SUBJECTS: Table[Callable[[Draw, Sequence[Noun]], Phrase]] = Table((noun_phrase,
 
 
 def activity(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "was sleeping on the rug" → "dormait sur le tapis"."""
+    """Return a predicate in both languages, such as "was sleeping on the rug" ("dormait sur le tapis")."""
     verb = draw.choose(ACTIVITIES_OF[who.noun])
     if manner == "plain" and draw.chance(0.35):
         manner = "progressive"
@@ -180,14 +180,14 @@ def activity(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def feeling(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "loved the princess" → "aimait la princesse"."""
+    """Return a predicate in both languages, such as "loved the princess" ("aimait la princesse")."""
     verb = draw.choose(_FEELINGS_OF[who.noun])
     manner = "plain" if manner == "often" else manner
     return join(verb_group(verb, who.features, manner), noun_phrase(draw, OBJECTS[verb], indefinite="no").fragment)
 
 
 def copula(features: Features, negated: bool = False, present: bool = False) -> Fragment:
-    """Return "wasn't" → "n'était pas"."""
+    """Return a form of "to be" in both languages, such as "wasn't" ("n'était pas")."""
     english = ("is", "are") if present else ("was", "were")
     french = ("est", "sont") if present else ("était", "étaient")
     be = linked(english[features.plural], french[features.plural])
@@ -195,7 +195,7 @@ def copula(features: Features, negated: bool = False, present: bool = False) -> 
 
 
 def adjectival(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "was very tired" → "était très fatigué"."""
+    """Return a predicate in both languages, such as "was very tired" ("était très fatigué")."""
     be = copula(who.features, manner in ("negated", "never"), draw.chance(0.2))
     first, second = fitting(draw, who.noun), fitting(draw, who.noun)
     draw.note(first.english, who.name)
@@ -211,7 +211,7 @@ def described(who: Phrase, adjective: Adjective) -> Fragment:
 
 
 def degree(draw: Draw, adjective: Adjective, chance: float = 0.5) -> tuple[Fragment, ...]:
-    """Return "very" → "très", or nothing."""
+    """Return a word that grades the adjective, such as "very" ("très"), or nothing."""
     return (linked(*draw.pick(_DEGREE_TABLE)),) if adjective.gradable and draw.chance(chance) else ()
 
 
@@ -222,13 +222,13 @@ _WAY_PAIRS = tuple(WAYS.items())
 
 
 def movement(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "went to the market" → "est allé au marché"."""
+    """Return a predicate in both languages, such as "went to the market" ("est allé au marché")."""
     verb = draw.choose(_MOVEMENTS_OF[who.noun])
     return join(verb_group(verb, who.features, manner), preposition(verb.preposition), _target(draw, who, verb))
 
 
 def stop(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "fell asleep on the couch" → "s'est endormi sur le canapé"."""
+    """Return a predicate in both languages, such as "fell asleep on the couch" ("s'est endormi sur le canapé")."""
     verb = draw.choose(_STOPS_OF[who.noun])
     where, place = location(draw, _HABITATS[verb, who.noun.kind])
     draw.note(who.name, verb.base, place.english)
@@ -236,7 +236,7 @@ def stop(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def passage(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "didn't explore the cave" → "n'a pas exploré la grotte"."""
+    """Return a predicate in both languages, such as "didn't explore the cave" ("n'a pas exploré la grotte")."""
     verb = draw.choose(_PASSAGES_OF[who.noun])
     return join(verb_group(verb, who.features, manner), _target(draw, who, verb))
 
@@ -248,7 +248,7 @@ def _target(draw: Draw, who: Phrase, verb: Verb) -> Fragment:
 
 
 def across(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "swam across the river" → "a traversé la rivière à la nage"."""
+    """Return a predicate such as "swam across the river" ("a traversé la rivière à la nage")."""
     way = draw.choose(CROSSINGS_OF[who.noun])
     place = draw.choose(CROSSED[way])
     draw.note(who.name, way.verb.base, place.english)
@@ -256,7 +256,7 @@ def across(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment:
-    """Return the crossing of a place. French expresses the manner of the English verb ("swam") by the last words."""
+    """Return a predicate for crossing a place. The last French words ("à la nage") stand for the verb "swam"."""
     group = verb_group(way.verb, who.features, manner)
     moved = 1 << len(group.english) - 2
     words = tuple(way.way.split())
@@ -265,13 +265,13 @@ def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment
 
 
 def errand(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "drove across the road to get to the station" → "… pour aller à la gare"."""
+    """Return a predicate such as "drove across the road to get to the station" ("… pour aller à la gare")."""
     goal = noun_phrase(draw, _PLACES_TO_GO, adjective=0.2, indefinite="no")
     return join(across(draw, who, manner), GOING_TO, goal.fragment)
 
 
 def action(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "didn't buy a car" → "n'a pas acheté de voiture"."""
+    """Return a predicate in both languages, such as "didn't buy a car" ("n'a pas acheté de voiture")."""
     verb = draw.choose(ACTIONS_OF[who.noun])
     indefinite: Indefinite = "negated" if manner in ("negated", "never") else "yes"
     return join(
@@ -280,7 +280,7 @@ def action(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def gift(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "gave the book to the queen", or "gave the queen the book" → "a donné le livre à la reine"."""
+    """Return a predicate such as "gave the queen the book" or "gave the book to the queen"."""
     verb = draw.choose(GIFTS)
     group = verb_group(verb, who.features, manner)
     thing = noun_phrase(draw, OBJECTS[verb], adjective=0.2, indefinite="no").fragment
@@ -292,7 +292,7 @@ def gift(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def wish(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
-    """Return "tried to open the door" → "a essayé d'ouvrir la porte"."""
+    """Return a predicate in both languages, such as "tried to open the door" ("a essayé d'ouvrir la porte")."""
     intended = draw.choose(INTENTIONS)
     verb, target = _doing(draw, who)
     marker = intended.preposition.partition(" ")[2]
@@ -300,7 +300,7 @@ def wish(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def inability(draw: Draw, who: Phrase, _: Manner = "plain") -> Fragment:
-    """Return "couldn't cross the river" → "n'a pas pu traverser la rivière"."""
+    """Return a predicate such as "couldn't cross the river" ("n'a pas pu traverser la rivière")."""
     verb, target = _doing(draw, who)
     return join(unable(verb, who.features), target)
 
@@ -334,7 +334,7 @@ def tell(draw: Draw, who: Phrase, predicate: Predicate) -> Fragment:
 
 
 def moment(draw: Draw, chance: float) -> tuple[Fragment, Fragment]:
-    """Return the words for a time before a clause ("yesterday,") and after it ("yesterday"); one or both are empty."""
+    """Return words for a time before ("yesterday,") and after ("yesterday") a clause; at least one of them is empty."""
     if not draw.chance(chance):
         return EMPTY, EMPTY
     time = draw.choose(_TIME_PHRASES)
@@ -342,21 +342,21 @@ def moment(draw: Draw, chance: float) -> tuple[Fragment, Fragment]:
 
 
 def state(draw: Draw) -> Fragment:
-    """Return "The black cat sat on the couch"."""
+    """Return a clause such as "The black cat sat on the couch"."""
     return tell(draw, subject(draw), draw.pick(STATES_OF_THINGS))
 
 
 def event(draw: Draw) -> Fragment:
-    """Return "The girl bought a red dress"."""
+    """Return a clause such as "The girl bought a red dress"."""
     who, predicate = subject(draw), draw.pick(EVENTS)
     return tell(draw, who, predicate if who.definite or predicate is not inability else action)
 
 
 def presents(draw: Draw) -> Fragment:
-    """Return "The king gave the book to the queen"."""
+    """Return a clause such as "The king gave the book to the queen"."""
     return tell(draw, person(draw), gift)
 
 
 def speaker(draw: Draw) -> Fragment:
-    """Return "I swam across the river", only with "avoir" verbs, because they do not show the speaker's gender."""
+    """Return a clause such as "I swam across the river". With "avoir", no French word shows the speaker's gender."""
     return tell(draw, draw.choose((ME, US)), draw.pick(_SPOKEN))

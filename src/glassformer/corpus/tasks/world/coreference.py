@@ -62,7 +62,7 @@ _DEGREE_TABLE = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))
 
 
 def coreference(draw: Draw) -> Fragment:
-    """Return "The animal didn't cross the street because it was too tired"."""
+    """Return a sentence such as "The animal didn't cross the street because it was too tired"."""
     animal, place = draw.choose(PAIRS)
     who, where, main, natures = _main_clause(draw, animal, place)
     referent, adjective = (who, draw.choose(_STATES)) if draw.chance(0.5) else (where, draw.choose(natures))
@@ -82,7 +82,7 @@ def minimal_pair(draw: Draw, animal: Noun, place: Noun) -> tuple[Fragment, Fragm
 
 
 def _main_clause(draw: Draw, animal: Noun, place: Noun) -> tuple[Phrase, Phrase, Fragment, tuple[Adjective, ...]]:
-    """Return the animal, the place, "the animal didn't cross the street", and the qualities that may be the reason."""
+    """Return the animal, the place, a clause ("the animal didn't cross the street"), and its possible reasons."""
     who = noun_phrase(draw, (animal,), adjective=0.25, plural=0, indefinite="no", describing=look)
     where = noun_phrase(draw, (place,), adjective=0.1, indefinite="no", describing=look)
     verb, natures = draw.choose(_WAYS_TO[place])
@@ -91,7 +91,7 @@ def _main_clause(draw: Draw, animal: Noun, place: Noun) -> tuple[Phrase, Phrase,
 
 
 def _attitude(draw: Draw, features: Features, verb: Verb) -> Fragment:
-    """Return "didn't cross", "couldn't cross", "refused to cross", "didn't want to cross"; "avoided", "left"."""
+    """Return a verb group such as "didn't cross", "couldn't cross", "refused to cross", "avoided" or "left"."""
     if verb.base == "avoid" or (verb.base == "leave" and draw.chance(0.5)):
         return verb_group(verb, features)
     match draw.pick(_FRAMES):
@@ -106,7 +106,7 @@ def _attitude(draw: Draw, features: Features, verb: Verb) -> Fragment:
 
 
 def reason(adjective: Adjective, who: Phrase, degree: tuple[str, str] | None) -> Fragment:
-    """Return "because it was too tired" → "parce qu'il était trop fatigué"; `who` is the noun of "it"."""
+    """Return a reason, such as "because it was too tired"; "it" stands for the noun `who`."""
     feminine = who.features.gender == "f"
     it = "it" if who.noun not in PEOPLE else "she" if feminine else "he"
     because = linked(f"because {it} was", f"parce que {'elle' if feminine else 'il'} était", (0, 0, 1, 2))

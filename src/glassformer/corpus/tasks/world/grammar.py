@@ -104,7 +104,7 @@ _DESCRIBED = Table(
 
 
 def description(draw: Draw) -> Fragment:
-    """Return "the chair was old and brown"."""
+    """Return a sentence such as "the chair was old and brown"."""
     options = draw.pick(_DESCRIBED)
     if options[0].kind == "object" and draw.chance(0.25):
         who = owned(draw, PERSONS, options, adjective=0)
@@ -115,7 +115,7 @@ def description(draw: Draw) -> Fragment:
 
 
 def comparison(draw: Draw) -> Fragment:
-    """Return "the dog was older than the cat" → "le chien était plus vieux que le chat"."""
+    """Return a sentence such as "the dog was older than the cat" ("le chien était plus vieux que le chat")."""
     rows = draw.pick(_COMPARABLE)
     adjective, similar = draw.choose(rows)
     first = noun_phrase(draw, similar, adjective=0, indefinite="no")
@@ -145,7 +145,7 @@ _COMPARISONS = Table((_more, 8), (_less, 1), (_as, 1))
 
 
 def _comparable(adjective: Adjective) -> list[tuple[Adjective, tuple[Noun, ...]]]:
-    """Return the adjective with each group of nouns (of the same kind) that the adjective can compare."""
+    """Return pairs of an adjective and the nouns of one kind that this adjective can compare."""
     kinds = dict.fromkeys(noun.kind for noun in NOUNS)
     similar = [tuple(noun for noun in nouns(kind) if adjective in ADJECTIVES_OF[noun]) for kind in kinds]
     return [(adjective, some) for some in similar if len(some) > 1]
@@ -158,7 +158,7 @@ _COMPARABLE = Table(
 
 
 def presence(draw: Draw) -> Fragment:
-    """Return "there was a black cat on the rug" → "il y avait un chat noir sur le tapis"."""
+    """Return a sentence such as "there was a black cat on the rug" ("il y avait un chat noir sur le tapis")."""
     what, where = draw.pick(_THINGS_AND_PLACES)
     noun = draw.choose(what)
     draw.nouns.append(noun)
@@ -186,7 +186,7 @@ _THINGS_AND_PLACES = Table(
 
 
 def passive(draw: Draw) -> Fragment:
-    """Return "the apple was eaten by the mouse" → "la pomme a été mangée par la souris"."""
+    """Return a sentence such as "the apple was eaten by the mouse" ("la pomme a été mangée par la souris")."""
     verb = draw.choose(_AGREEING)
     thing = noun_phrase(draw, OBJECTS[verb], adjective=0.2, plural=0.35, indefinite="no")
     agents = [agent for agent in PEOPLE + ANIMALS if verb in ACTIONS_OF[agent]]
@@ -204,7 +204,7 @@ def passive(draw: Draw) -> Fragment:
 
 
 def relative(draw: Draw) -> Fragment:
-    """Return "the black cat that slept on the rug was tired"."""
+    """Return a sentence such as "the black cat that slept on the rug was tired"."""
     who = noun_phrase(draw, draw.choose((PERSONS, ANIMALS)), indefinite="no")
     first, second = draw.pick(_RELATED), draw.pick(_CONCLUDED)
     return join(who.fragment, _who(who.noun), first(draw, who, "plain"), second(draw, who, "plain"))
@@ -219,7 +219,7 @@ _CONCLUDED: Table[Predicate] = Table((adjectival, 6), (activity, 2), (action, 3)
 
 
 def relative_object(draw: Draw) -> Fragment:
-    """Return "the car that the woman bought was red" → "la voiture que la femme a achetée était rouge"."""
+    """Return a sentence such as "the car that the woman bought was red" ("la voiture que la femme a achetée …")."""
     verb = draw.choose(_AGREEING)
     thing = noun_phrase(draw, OBJECTS[verb], adjective=0.15, plural=0.35, indefinite="no")
     who = person(draw)
@@ -231,7 +231,7 @@ _DID: Table[Manner] = Table(("plain", 85), ("negated", 15))
 
 
 def seen(draw: Draw) -> Fragment:
-    """Return "the girl saw the cat that was sleeping on the rug"."""
+    """Return a sentence such as "the girl saw the cat that was sleeping on the rug"."""
     who = subject(draw)
     verb = draw.choose([verb for verb in ACTIONS_OF[who.noun] if verb.base in _PERCEIVED])
     other = noun_phrase(draw, draw.choose((PERSONS, ANIMALS)), adjective=0.15, plural=0.15, indefinite="no")
@@ -245,20 +245,20 @@ _PERCEIVED = ("see", "hear", "watch", "follow", "help")
 
 
 def together(draw: Draw) -> Fragment:
-    """Return "the black cat sat on the couch and the brown dog slept on the rug"."""
+    """Return a sentence such as "the black cat sat on the couch and the brown dog slept on the rug"."""
     make = draw.choose((state, event))
     return join(make(draw), draw.choose((AND, AND, BUT)), make(draw))
 
 
 def in_a_row(draw: Draw) -> Fragment:
-    """Return "the girl opened the door and entered the house"."""
+    """Return a sentence such as "the girl opened the door and entered the house"."""
     who = subject(draw)
     first, second = draw.pick(_STEPS), draw.pick(_STEPS)
     return join(who.fragment, first(draw, who, "plain"), AND, second(draw, who, "plain"))
 
 
 def meanwhile(draw: Draw) -> Fragment:
-    """Return "the cat was sleeping when the dog entered the kitchen", "… while the dog was playing in the garden"."""
+    """Return a sentence such as "the cat was sleeping when the dog entered the kitchen" (or "while …")."""
     first, second = subject(draw), subject(draw)
     if draw.chance(0.5):
         link, then = linked("when", "quand"), draw.pick(_STEPS)
@@ -272,7 +272,7 @@ AND, BUT = linked("and", "et"), linked("but", "mais")
 
 
 def because(draw: Draw) -> Fragment:
-    """Return "the girl didn't buy the car because it was too old", "… because she was very rich"."""
+    """Return a sentence such as "the girl didn't buy the car because it was too old"."""
     who = noun_phrase(draw, PEOPLE, plural=0, indefinite="no")
     verb, manner = draw.choose(_REASONABLE), draw.pick(_DID)
     thing = noun_phrase(draw, OBJECTS[verb], adjective=0, plural=0, indefinite="no")

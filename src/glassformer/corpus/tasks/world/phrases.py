@@ -202,7 +202,7 @@ def describe(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
 
 
 def look(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
-    """Return no adjective, or one adjective for the look of the noun, not for a state or the quality of a place."""
+    """Return no adjective, or one adjective that says how the noun looks, not a state or the quality of a place."""
     if not LOOKS_OF[noun] or not draw.chance(chance):
         return ()
     adjective = draw.choose(LOOKS_OF[noun])
@@ -228,7 +228,7 @@ def noun_phrase(
 
 
 def owned(draw: Draw, owners: Sequence[Noun], options: Sequence[Noun], adjective: float = 0.25) -> Phrase:
-    """Return "the girl's black cat" → "le chat noir de la fille"."""
+    """Return a phrase in both languages, such as "the girl's black cat" ("le chat noir de la fille")."""
     owner = noun_phrase(draw, owners, adjective=0.15, plural=0, indefinite="no")
     noun = draw.choose(options)
     draw.nouns.append(noun)
@@ -300,7 +300,7 @@ def _bits(start: int, stop: int) -> int:
 
 @cache
 def infinitive(verb: Verb, marker: str = "") -> Fragment:
-    """Return "to buy" → "acheter", or with a French marker "d'acheter"; "to enter" → "entrer dans"."""
+    """Return a verb's infinitive, such as "to buy" ("acheter", or "d'acheter" with the French marker "de")."""
     doing = idiom(verb.base, " ".join((verb.infinitive, *_inner_preposition(verb))))
     if marker:
         return join(linked("to", marker), doing)
@@ -312,19 +312,19 @@ _CAN = Verb("can", "could", "pouvoir", "pu")
 
 @cache
 def unable(verb: Verb, features: Features) -> Fragment:
-    """Return "couldn't cross" → "n'a pas pu traverser"."""
+    """Return a verb group in both languages, such as "couldn't cross" ("n'a pas pu traverser")."""
     modal = linked("could n't", f"ne {finite(_CAN, features)} pas pu", (1, 0, 1, 0))
     return join(modal, idiom(verb.base, " ".join((verb.infinitive, *_inner_preposition(verb)))))
 
 
 def _inner_preposition(verb: Verb) -> list[str]:
-    """Return a French preposition that has no English counterpart: "enter the house" → "entrer dans la maison"."""
+    """Return a French preposition that has no English counterpart, such as "dans" in "entrer dans la maison"."""
     return verb.preposition.split()[1:] if verb.preposition.startswith("- ") else []
 
 
 @cache
 def preposition(words: str) -> Fragment:
-    """Return the preposition of a lexicon entry such as "on sur" or "to jusque à"; empty if it belongs to the verb."""
+    """Return the preposition of a lexicon entry such as "on sur" or "to jusque à"; empty if the entry has none."""
     english, _, french = words.partition(" ")
     return EMPTY if english in ("", "-") else idiom(english, french)
 
@@ -351,7 +351,7 @@ _EDGED = nouns("waters forest road field")
 
 
 def location(draw: Draw, options: Sequence[Noun], given: str = "") -> tuple[Fragment, Noun]:
-    """Return "on the red couch" → "sur le canapé rouge", and the noun "couch"; `given` may be a preposition."""
+    """Return a place, such as "on the red couch", and its noun ("couch"); `given` may be a preposition to use."""
     noun = draw.choose(options)
     if not given and noun in _EDGED and draw.chance(0.3):
         return edge(noun_phrase(draw, (noun,), adjective=0.1, plural=0, indefinite="no"), "at à"), noun
@@ -362,5 +362,5 @@ def location(draw: Draw, options: Sequence[Noun], given: str = "") -> tuple[Frag
 
 
 def edge(place: Phrase, to: str) -> Fragment:
-    """Return "at the river's edge" → "au bord de la rivière"."""
+    """Return a place in both languages, such as "at the river's edge" ("au bord de la rivière")."""
     return join(preposition(to), genitive(place.fragment, linked("the edge", "le bord")))

@@ -131,7 +131,7 @@ def _meant(draw: Draw, word: Word) -> list[Phrase]:
 
 
 def _part(draw: Draw, word: Word, meaning: Meaning) -> Phrase:
-    """Return "the house key" → "la clé de la maison", "the tree's trunk" → "le tronc de l'arbre"."""
+    """Return an owner and the word, such as "the house key" or "the tree's trunk" ("le tronc de l'arbre")."""
     owner = draw.choose(meaning.owners)
     thing = build(meaning.noun, THE)
     if not word.compound:
@@ -154,7 +154,7 @@ def _each(draw: Draw, options: Sequence[tuple[T, ...]]) -> list[T]:
 
 
 def done(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "the girl struck the match", "the girl won the match"."""
+    """Return sentences such as "the girl struck the match", "the girl won the match"."""
     verbs_of = [meaning.done for meaning in word.meanings]
     who = _whoever(draw, all(verb.participle and verb.auxiliary == "avoir" for verbs in verbs_of for verb in verbs))
     group, things = _how(draw, who), _meant(draw, word)
@@ -165,7 +165,7 @@ def done(draw: Draw, word: Word) -> tuple[Fragment, ...]:
 
 
 def said(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "the bat was hungry", "the bat was broken"."""
+    """Return sentences such as "the bat was hungry", "the bat was broken"."""
     things, negated = _meant(draw, word), draw.chance(0.2)
     qualities = _each(draw, [meaning.said for meaning in word.meanings])
     how = degree(draw, qualities[0]) if all(quality.gradable for quality in qualities) else ()
@@ -176,7 +176,7 @@ def said(draw: Draw, word: Word) -> tuple[Fragment, ...]:
 
 
 def there(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "the princess danced at the ball", for each meaning that is a place."""
+    """Return sentences such as "the princess danced at the ball", one for each meaning that is a place."""
     return tuple(_at_place(draw, meaning) for meaning in word.meanings if meaning.there)
 
 
@@ -188,7 +188,7 @@ def _at_place(draw: Draw, meaning: Meaning) -> Fragment:
 
 
 def beside(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "the man saw the goat near the pen", "the man saw the letter near the pen"."""
+    """Return sentences such as "the man saw the goat near the pen", "the man saw the letter near the pen"."""
     who = _whoever(draw)
     group, near = _how(draw, who)(draw.choose(_NOTICED)), draw.choose(NEAR)
     return tuple(
@@ -198,7 +198,7 @@ def beside(draw: Draw, word: Word) -> tuple[Fragment, ...]:
 
 
 def getting_there(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "she swam across the lake to get to the bank", "she drove across the road to get to the bank"."""
+    """Return sentences such as "she swam across the lake (or: drove across the road) to get to the bank"."""
     who, manner = _whoever(draw), draw.pick(_TRAVELLED)
     the = OTHER if draw.chance(0.5) else THE
     shore, office = (build(meaning.noun, the).fragment for meaning in word.meanings)
@@ -216,7 +216,7 @@ def _crossing(draw: Draw, who: Phrase, manner: Manner, places: tuple[Noun, ...])
 
 
 def light(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "he saw the light near the box", "he saw the light box"."""
+    """Return sentences such as "he saw the light near the box", "he saw the light box"."""
     who = _whoever(draw)
     group, thing = _how(draw, who)(draw.choose(_NOTICED)), draw.choose(_LIGHT_THINGS)
     draw.note(_LIGHT.english, thing.english)
@@ -225,7 +225,7 @@ def light(draw: Draw, word: Word) -> tuple[Fragment, ...]:
 
 
 def well(draw: Draw, word: Word) -> tuple[Fragment, ...]:
-    """Return "the girl sang near the well", "the girl sang well"."""
+    """Return sentences such as "the girl sang near the well", "the girl sang well"."""
     who, verb = person(draw), draw.choose(_PERFORMED)
     manner: Manner = draw.choose(("plain", "plain", "progressive", "negated"))
     near, hole = draw.choose(NEAR), build(word.meanings[0].noun, THE).fragment

@@ -185,7 +185,7 @@ SPECIAL = (
 
 
 def _across(base: str, past: str, way: str, places: str, subjects: str = "person kin") -> Crossing:
-    """Return the way of crossing "swim across" → "traverser … à la nage"."""
+    """Return a way of crossing in both languages, such as "swim across" ("traverser … à la nage")."""
     verb = Verb(f"{base} across", f"{past} across", "traverser", "traversé", subjects=subjects)
     return Crossing(verb, way, places)
 
