@@ -36,13 +36,13 @@ LONGEST_ENDING = 4
 SHORTEST_STEM = 3
 """Minimum length of a stem (the part that two words share) and of each part of a compound, in letters."""
 SHORT_CHANGE = 2
-"""Maximum length of both endings together after a stem of the minimum length, because unrelated words share these."""
+"""Maximum length of both endings together after the shortest stems, which many unrelated words share."""
 FEWEST_PAIRS = 5
 """Minimum number of known word pairs with two endings for learning how targets change between these endings."""
 MOST_PAIRS = 300
 """Maximum number of known word pairs that are examined for two endings."""
 FEWEST_SEEN = 3
-"""Minimum number of known word pairs whose targets have the same last symbols, for a change that depends on them."""
+"""Minimum number of known word pairs whose targets have the same last symbols, to learn a change for these symbols."""
 MOST_CHANGES = 3
 """Maximum number of ways in which a target may change between two endings."""
 CONTEXT_LENGTHS = (2, 1, 0)
@@ -210,7 +210,7 @@ def _cuts(word: str) -> Iterator[tuple[str, str]]:
 
 
 def _fitting(changes: Mapping[Symbols, Sequence[_Change]], target: Symbols) -> Iterator[_Change]:
-    """Yield the changes that fit a target, from the longest learned context that matches the target's last symbols."""
+    """Yield the changes that fit a target, as learned in the longest context that equals the target's last symbols."""
     contexts = (target[-length:] if length else () for length in CONTEXT_LENGTHS)
     for one in next((changes[context] for context in contexts if context in changes), ()):
         if target[len(target) - len(one.before) :] == one.before:

@@ -184,7 +184,7 @@ def make_batch(examples: Examples, rows: Rows) -> Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Pairs that are sorted by length together, and the plan of their batches.
+    """A group of pairs that are sorted by length and cut into batches, and the plan of these batches.
 
     A corpus larger than a window is split into blocks of neighbouring pairs. Each epoch shuffles the blocks and builds
     windows from the blocks. Within a window, the pairs are shuffled, sorted by length and cut into batches, and the

@@ -110,5 +110,5 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # Bytes that are not UTF-8 and unpaired surrogates are kept here: later checks report both as invalid UTF-8.
+        # Invalid bytes and unpaired surrogates are both kept here: later checks report them as invalid UTF-8.
         return text.encode(errors="surrogatepass")

@@ -80,7 +80,7 @@ def joined_parts(parts: Iterable[Part]) -> Part:
 
 
 def _flat(sentences: Sequence[list[int]], ends: NDArray[np.int64], tokenizer: Tokenizer) -> IdArray:
-    """Return the ids of all sentences in one array, each followed by `<eos>`; `ends` is the end of each sentence."""
+    """Return the ids of all sentences in one array, with `<eos>` at the end of each sentence, as given by `ends`."""
     ids = np.full(int(ends[-1]) if len(ends) else 0, tokenizer.eos_id, id_type(len(tokenizer)))
     own = np.ones(len(ids), bool)
     own[ends - 1] = False

@@ -54,7 +54,7 @@ class KeptBlock:
 
 @dataclass(frozen=True, slots=True)
 class PairsWithSources:
-    """A callable that finds the kept pairs of a block whose sources are in a collection."""
+    """A callable that finds, in a block, the kept pairs whose sources are in a collection."""
 
     sources: Collection[str]
     """The normalised sources to find."""

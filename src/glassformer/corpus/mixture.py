@@ -14,7 +14,7 @@ __all__ = ["MixedExamples", "drawn"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedExamples(Examples):
-    """Pairs to which each epoch adds pairs of another corpus; the length is the number of pairs without added pairs."""
+    """Pairs to which each epoch adds pairs of another corpus; the length does not count the added pairs."""
 
     other: Examples
     """The pairs of the other corpus."""

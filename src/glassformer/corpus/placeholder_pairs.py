@@ -39,7 +39,7 @@ class _Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderPairs:
-    """A callable that replaces protected spans which occur on both sides of a pair by placeholder tokens.
+    """A callable that puts placeholder tokens in place of protected spans that occur on both sides of a pair.
 
     Most corpora have few protected spans. Therefore, a share of the pairs also gets tokens in place of words that are
     translations of each other, or after such words. The random choices depend only on the pair, so all processes make
@@ -85,7 +85,7 @@ class PlaceholderPairs:
     def _drawn(
         self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]], chance: random.Random
     ) -> Iterator[_Slot]:
-        """Yield one or more random slots for tokens outside the terms, if the pair has suitable words."""
+        """Yield one or more random slots for tokens, outside the protected terms, if the pair has suitable words."""
         places = list(self._places(pair, terms))
         count = 1
         while chance.random() < 0.5:
@@ -97,7 +97,7 @@ class PlaceholderPairs:
                 yield _Slot(((source[1], source[1]), (target[1], target[1])), " ")
 
     def _places(self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]]) -> Iterator[tuple[Span, Span]]:
-        """Yield the spans of a source word and a target word that are translations and occur once on their sides."""
+        """Yield the spans of source and target words that translate each other and occur only once in their texts."""
         source, target = (_single_words(text, some) for text, some in zip(pair, terms, strict=True))
         for word, place in source.items():
             if (other := target.get(self.translations.get(word, ""))) is not None:

@@ -55,7 +55,7 @@ def average_if_better(
     metric: Callable[[Transformer], Measured] | None,
     change: Callable[[Transformer], AbstractContextManager[object]],
 ) -> AverageReport:
-    """Validate the mean of the last checkpoints and the best weights; store the mean as the run's weights if better."""
+    """Validate the best weights and the mean of the last checkpoints; keep the mean as the weights if it is better."""
     settings = bundle.configuration.training
     paths = checkpoints.paths()[-settings.average :]
     device = device_of(settings.device, "training.device")

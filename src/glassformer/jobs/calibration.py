@@ -38,9 +38,10 @@ def calibrate(
 ) -> Guards:
     """Translate some texts, and return guards calibrated on the translations. The guards are not saved.
 
-    The thresholds are one common quantile of the values of all outputs: the lowest quantile with which all guards
-    together flag at most a share `flagged` of the outputs. `Guards.flagged` and `Calibration.error` are measured on
-    halves of the outputs: each half is judged by the thresholds and the calibration of the other half.
+    Each guard's threshold is a quantile of the guard's values for all outputs. The quantile is the same for all guards:
+    the lowest quantile with which all guards together flag at most a share `flagged` of the outputs. `Guards.flagged`
+    and `Calibration.error` are measured on halves of the outputs: each half is judged by the thresholds and the
+    calibration of the other half.
 
     Args:
         translator: the run, with the search to calibrate.

@@ -1,4 +1,4 @@
-"""Compare a folder's stored settings with the settings of a later command, to refuse a command that would mix both."""
+"""Compare a folder's stored settings with the settings of a later command, which is refused if they differ."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -106,7 +106,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def best(path: Path) -> tuple[float | None, Measured | None]:
-    """Return the validation loss and metric of the run's kept weights, even if an earlier start logged them."""
+    """Return the validation loss and metric of the run's kept weights, even if logged before the run was resumed."""
     for line in reversed(read_log(path)):
         if line.get("best") or line.get("kept"):
             metric = line.get("metric")

@@ -27,7 +27,7 @@ class Saver:
         checkpoints.before_naming = self.log.sync
 
     def save(self, report: TrainingReport) -> None:
-        """Write the files of a report: the weights if they are the best so far, a due snapshot, and a log line."""
+        """Write the files of a report: the weights if they are the best so far, a snapshot if due, and a log line."""
         self._keep_weights(report)
         if isinstance(report, StepReport) and self._snapshots.due(report.step):
             self._snapshots.save(self._model, report.step)

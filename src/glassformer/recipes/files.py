@@ -69,7 +69,10 @@ def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of a base with these changes; `from_dict` later reports a value in place of a section."""
+    """Return the sections of a base with these changes. If a value stands in place of a section, keep the value.
+
+    `from_dict` later raises an error for it.
+    """
     merged = dict(base)
     for name, section in changes.items():
         both = isinstance(section, dict) and isinstance(base.get(name), dict)

@@ -116,8 +116,8 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
     """Return the [model] section as a ModelConfig, for vocabularies of these sizes.
 
-    Missing fields get the values of the paper's base model. So do all fields of the preset "auto" if `fit` has not
-    replaced this preset.
+    Missing fields get the values of the paper's base model. If `fit` has not replaced the preset "auto", all fields
+    get these values.
 
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.

@@ -109,7 +109,7 @@ class HeldOut:
         """Counts of the training pairs that are also held-out pairs, and of those that share only the source."""
 
     def look_at(self, pairs: Pairs) -> "NDArray[np.int64]":
-        """Return the indices of training pairs that are also held-out pairs; update both counts.
+        """Return the indices of training pairs that are also held-out pairs; update `pairs` and `sources`.
 
         Pairs that are already left out are skipped.
         """

@@ -55,7 +55,7 @@ def first_bits(packed: "NDArray[np.uint8]", most: int) -> tuple[int, list[int]]:
 
 
 def inverted(packed: "NDArray[np.uint8]", count: int) -> "NDArray[np.uint8]":
-    """Invert `count` packed bits, and return them, packed."""
+    """Return the inverse of `count` packed bits, also packed."""
     others = ~packed
     if count % 8:
         others[-1] &= np.uint8(0xFF00 >> count % 8 & 0xFF)

@@ -32,7 +32,7 @@ _DIGITS = np.array([100003, 199999, 400009, 799999, 1600033, 3200003, 6400013, 1
 
 @dataclass(frozen=True, slots=True)
 class OddLines:
-    """Indices of the lines with odd characters. A line with several odd characters occurs several times."""
+    """Indices of the lines with odd characters. A line with two such characters is listed twice."""
 
     control: "NDArray[np.int64]"
     """Lines with control characters other than white space."""

@@ -48,7 +48,7 @@ def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *
 
 
 def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
-    """Download a prepared corpus from a storage into a folder, without the file of kept bits.
+    """Download a prepared corpus from a storage into a folder, but not the file that marks the kept pairs.
 
     Files that the folder already has, with the hashes in the manifest, are not downloaded. The caller locks the folder.
 

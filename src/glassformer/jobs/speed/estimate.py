@@ -268,7 +268,7 @@ def _target_tokens(examples: Examples) -> int:
 
 
 def training_flops(config: ModelConfig, examples: Examples) -> float:
-    """Return the operations of one epoch on the examples. The backward pass takes twice as many as the forward pass."""
+    """Return the operations of one epoch. A backward pass takes twice as many operations as a forward pass."""
     lengths = [(len(source), len(target)) for source, target in zip(examples.source, examples.target, strict=True)]
     return 3 * sum(forward_flops(config, source, target) for source, target in lengths)
 
