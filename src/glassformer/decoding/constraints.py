@@ -62,9 +62,9 @@ class Constraints:
     ) -> None:
         """Set the log probability of each token that is not allowed to −inf, in place.
 
-        The rows of `log_probs` belong to `sentences`, in order and equally many for each sentence; `positions` has the
-        position of each sentence. The log probabilities of allowed tokens are not renormalised, so an output has the
-        same log probability as when the model scores it as a given target.
+        `log_probs` has the same number of rows for each of the `sentences`, in the order of `sentences`; `positions`
+        has the position of each sentence. The log probabilities of allowed tokens are not renormalised, so an output
+        has the same log probability in a search as in the scoring of a given target.
         """
         log_probs.index_fill_(1, self.suppressed, -torch.inf)
         if not self.forced_positions.isdisjoint(positions.tolist()):

@@ -105,7 +105,7 @@ class ShortlistStep:
         return self._state(state.cache.join(newcomers.cache), torch.cat(ids), torch.cat(used))
 
     def _state(self, cache: Cache, ids: Int[Tensor, "B C"], used: Bool[Tensor, "B C"]) -> ShortlistState:
-        """Return the state of sentences with these candidates; its product covers the candidates of all sentences."""
+        """Return the state of sentences with these candidates; logits are computed for all sentences' candidates."""
         chosen = torch.zeros(self.vocab_size, dtype=torch.bool, device=self.device)
         chosen[ids] = True
         union = chosen.nonzero().squeeze(1)

@@ -91,7 +91,7 @@ class TorchEngine:
         yield from (found[place] for place in range(len(jobs)))
 
     def _among_candidates(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of limited jobs; log probabilities, if needed, are computed among all tokens."""
+        """Return the hypotheses of limited jobs; log probabilities, if needed, cover the whole vocabulary."""
         numberings = [Numbering(self.models[0].config, job) for job in jobs]
         numbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
         pairs = zip(numberings, self._workers.decode(numbered, search), strict=True)
@@ -103,7 +103,7 @@ class TorchEngine:
     def _among_all_tokens(
         self, jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses `found`, best first, with log probabilities among all tokens, not only candidates."""
+        """Return the hypotheses `found`, best first, with log probabilities over the whole vocabulary."""
         pairs = [(job.sources, one.tokens) for job, several in zip(jobs, found, strict=True) for one in several]
         scores = iter(self.score(pairs))
         ended = partial(Hypothesis.ending_with, self.models[0].config.eos_id)

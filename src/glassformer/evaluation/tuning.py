@@ -2,7 +2,7 @@
 
 The weights minimise the *risk*: the expected metric of outputs that are drawn at random, with probabilities in
 proportion to the exponential of their scores. The risk changes smoothly with the weights, whereas the metric of the
-best outputs changes in jumps. A weight therefore does not depend on a few items. Every metric can be used, because
+best outputs changes in jumps. A few items therefore cannot decide a weight. Every metric can be used, because
 every metric is a function of sums of counts.
 
 *Cross-fitting* gives a fair score without a second test set: each half of the items is ranked with weights fitted on
@@ -96,7 +96,7 @@ class CandidateTable:
         return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
 
     def is_better(self, weights: Sequence[float], other: Sequence[float]) -> bool:
-        """Return whether `weights` choose candidates with a better metric than the weights `other`."""
+        """Return whether the candidates chosen by `weights` have a better metric than those chosen by `other`."""
         value, against = (self.value(self.best(np.array(one))) for one in (weights, other))
         return value > against if self.higher_is_better else value < against
 

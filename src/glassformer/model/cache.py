@@ -79,7 +79,7 @@ class Cache:
         return None if self.entered is None else entry_mask(self._of_rows(self.entered), self.length)
 
     def next(self, tokens: int) -> "Cache":
-        """Return the cache for the next step: the same keys and values, with a length that counts `tokens` new tokens.
+        """Return the cache for the next step: the same keys and values, and a length that is larger by `tokens`.
 
         Extending the returned cache leaves this cache unchanged.
         """

@@ -242,7 +242,7 @@ def _check_wishes(asked: DeepLQuery) -> None:
 
 
 def _split(asked: DeepLQuery) -> bool:
-    """Return whether to split texts into sentences; a line end only separates sentences in texts without tags."""
+    """Return whether to split texts into sentences; a line end separates sentences only in texts without tags."""
     wish = str(asked.split_sentences).lower()
     given = {"true": "1", "false": "0", "none": "1"}.get(wish, wish)
     if given not in ("0", "1", "nonewlines"):

@@ -221,7 +221,7 @@ def rebuilt_marked(
     split: bool,
     renderings: Sequence[Sequence[Sequence[Translation]]],
 ) -> list[list[str]]:
-    """Return each text once for each of its renderings, with the sentences replaced by the rendering's translations."""
+    """Return, for each text, one version per rendering: the text with the rendering's translations as its sentences."""
     found = list[list[str]]()
     for text, several in zip(texts, renderings, strict=True):
         sentences = markup.sentences(text, language, split=split)

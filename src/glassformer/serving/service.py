@@ -134,7 +134,7 @@ class Service:
     ) -> list[Translation]:
         """Return the translation of each sentence of a document, a few at a time, so that other clients need not wait.
 
-        With `links`, the words are aligned.
+        With `links`, each translation has the alignment of its words.
 
         Raises:
             RequestError: the service is busy.

@@ -113,7 +113,7 @@ def test_a_player_has_every_frame_and_its_caption(all_drawn):
     html = pictures.player(frames, ["one <b>", "two"])._repr_html_()
     assert html.count('class="gf-frame"') == 2
     assert "one &lt;b&gt;" in html
-    with pytest.raises(ValueError, match="one caption each, got 2 and 1"):
+    with pytest.raises(ValueError, match="counts of at least 1, got 2 and 1"):
         pictures.player(frames, ["one"])
 
 

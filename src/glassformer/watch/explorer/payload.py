@@ -195,7 +195,7 @@ def _count(translator: Translator) -> int:
 
 
 def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
-    """Return how many shrunk snapshots still fit into the page."""
+    """Return how many snapshots with 8 bits per weight still fit into the page."""
     return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // shrunk_bytes(model)
 
 

@@ -60,12 +60,12 @@ def snapshots_in(folder: Path) -> dict[int, Path]:
 
 
 def shrunk_bytes(model: Transformer) -> int:
-    """Return the size of a shrunk snapshot, in bytes."""
+    """Return the size of a snapshot with 8 bits per weight, in bytes."""
     return sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().cpu().numpy()))
 
 
 def shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
+    """Return a snapshot with 8 bits per weight, and the change of log p of the page's translation by the rounding."""
     names = [name for name, _ in model.named_parameters()]
     largest = float(torch.finfo(torch.half).max)  # if training has diverged, weights may be infinite
     halves = [

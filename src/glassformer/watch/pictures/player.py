@@ -44,9 +44,7 @@ def player(frames: Sequence[Picture], captions: Sequence[str] | None = None, *, 
     """
     texts = tuple(frame.alt for frame in frames) if captions is None else tuple(captions)
     if not frames or len(texts) != len(frames):
-        raise ValueError(
-            f"expected at least one frame, and one caption each, got {len(frames)} frames and {len(texts)} captions"
-        )
+        raise ValueError(f"frames, captions: expected equal counts of at least 1, got {len(frames)} and {len(texts)}")
     return Player(tuple(frames), texts, seconds)
 
 

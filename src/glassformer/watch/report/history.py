@@ -64,7 +64,7 @@ class History:
 
     @property
     def best(self) -> Line | None:
-        """The validation whose weights are the run's weights."""
+        """The validation of the weights that the run has kept."""
         kept = [line for line in (*self.validations, *self.averages) if line.get("best") or line.get("kept")]
         return kept[-1] if kept else None
 
