@@ -101,7 +101,7 @@ class Translator:
                 torch.
             device: the device to compute on: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" is a GPU if
                 the machine has one, and else the CPU. On a GPU there is one worker.
-            settings: decoding settings by name, which override those of the run.
+            settings: decoding settings by name, which override the run's settings.
             needs: abilities that the engine chosen by "auto" must have, such as "sampling".
 
         Raises:
@@ -170,7 +170,7 @@ class Translator:
                 done.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
-            settings: decoding settings by name, such as `beam_size=4`, which override those of the run.
+            settings: decoding settings by name, such as `beam_size=4`, which override the run's settings.
 
         Raises:
             ShapeError: `texts` is one string, or the numbers of prefixes and texts differ.
@@ -260,7 +260,7 @@ class Translator:
 
         A pair is not scored if its source or target is blank, is not valid Unicode, or has more tokens than
         `max_source`; the `status` of the result gives the reason. `settings` are decoding settings by name, which
-        override those of the run.
+        override the run's settings.
 
         Raises:
             ConfigError: a setting is unknown or out of range.
@@ -286,8 +286,8 @@ class Translator:
     def candidates(self, texts: Sequence[str], **settings: Any) -> list[Candidates]:
         """Return the scored candidates of each text, from which rescoring chooses.
 
-        A text that cannot be translated has no candidates. `settings` are decoding settings by name, which override
-        those of the run.
+        A text that cannot be translated has no candidates. `settings` are decoding settings by name, which override the
+        run's settings.
 
         Raises:
             ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
@@ -349,8 +349,7 @@ class Translator:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
 
         Without guards, only two kinds of translations are suspicious: copies of the source, and translations whose
-        numbers differ from those of the source. `settings` are decoding settings by name, which override those of the
-        run.
+        numbers differ from the source's. `settings` are decoding settings by name, which override the run's settings.
 
         Raises:
             CheckpointError: the file of the guards is damaged.

@@ -30,7 +30,7 @@ class EngineRequest:
     quantization: Quantization | None = None
     """Number format of the weight matrices; None = as trained or exported."""
     workers: int = 0
-    """Number of batches decoded in parallel; 0 = one per core (CTranslate2 on the CPU), or one."""
+    """Number of batches decoded in parallel; 0 = one per core for CTranslate2 on the CPU, and otherwise one batch."""
     device: str = "auto"
     """Where to compute: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" = a GPU if there is one."""
     needs: Collection[Need] = ()

@@ -45,7 +45,7 @@ class ExportOptions:
     verified: bool = True
     """Whether to verify the export; an export that is not verified may be wrong."""
     python: str = ""
-    """The Python interpreter that runs the other program to verify the export; by default, that of glassformer."""
+    """The Python interpreter that runs the other program to verify the export; by default, glassformer's own."""
     licence: str = ""
     """Licence of the model, for its model card."""
     page: str = ""

@@ -108,7 +108,7 @@ def masked(text: str, tokenizer: Tokenizer) -> Masked:
 def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Term]:
     """Return the translation's spans that also occur in the text, by the index of the equal span in `terms`.
 
-    `terms` are the spans of the text, and `others` are those of the translation.
+    `terms` are the spans of the text, and `others` are the spans of the translation.
     """
     free = defaultdict[tuple[str, ...], deque[Term]](deque)
     for other in others:

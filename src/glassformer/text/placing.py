@@ -30,7 +30,8 @@ class _Placement(NamedTuple):
     text: str
     """The text to write: the term in its first form, with the brackets or quotes that were taken out with the term."""
     at: Span
-    """The characters of the term in the source that was translated; an empty span if the term was taken out of it."""
+    """The characters of the term in the source that was translated; an empty span if the term was taken out of the
+    source."""
     touches: tuple[str, str] = ("", "")
     """The letters or digits directly before and directly after the term in the source; "" where there is none."""
 

@@ -26,7 +26,7 @@ FEWEST_DIGITS = 3
 LONGEST_WILD = 100
 """Maximum number of characters that a * in a user's pattern stands for."""
 _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
-"""The letters and digits that e-mail addresses may contain: those of scripts with spaces between words."""
+"""The letters and digits that e-mail addresses may contain: all from scripts with spaces between words."""
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
 _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"

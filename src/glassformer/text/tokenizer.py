@@ -119,7 +119,7 @@ class TokenizerKind:
     """Returns a tokenizer trained on these lines; raises VocabularyError if no vocabulary can be made from the
     lines."""
     load: Callable[[Path], Tokenizer]
-    """Returns the tokenizer that its `save` wrote under this stem."""
+    """Returns the tokenizer that `save` wrote under this stem."""
     subwords: bool = False
     """Whether words are cut into pieces: then the tokenizers are `SubwordTokenizer`s and the settings for subwords
     apply."""

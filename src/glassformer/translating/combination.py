@@ -66,7 +66,7 @@ class Combination:
     run: Path
     """Folder of the run, whose tokens, settings and test sets the combination uses."""
     ensemble: tuple[Path, ...] = ()
-    """Folders of runs whose probabilities are averaged with those of the run at each step."""
+    """Folders of runs whose probabilities are averaged with the run's probabilities at each step."""
     rescore: tuple[Path, ...] = ()
     """Folders of runs that score every candidate. A run that translates in the opposite direction scores the source,
     given the candidate. Each other run also proposes candidates."""
@@ -186,7 +186,7 @@ class Combination:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The decoding settings that differ from those of the run."""
+        """The decoding settings that differ from the run's settings."""
         return {} if self.beam_size is None else {"beam_size": self.beam_size}
 
 

@@ -95,7 +95,7 @@ class TermKeeper:
                 yield place, self._arranged(place, one, rest[place])
 
     def _taken_out(self, place: int, lacking: Sequence[Term]) -> list[Term]:
-        """Return the protected spans that a text's output lacks, except those in the prefix of the output."""
+        """Return the protected spans that a text's output lacks, except spans in the prefix of the output."""
         begun = shared_spans(lacking, spans_of(self.request.prefixes[place]))
         return [term for number, term in enumerate(lacking) if term.kind == "span" and number not in begun]
 

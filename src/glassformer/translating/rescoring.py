@@ -75,7 +75,8 @@ class Candidates:
     texts: tuple[str, ...]
     features: "NDArray[np.float64]"
     """A row for each candidate: the log probabilities by the run and by each model; the number of tokens; the logarithm
-    of the lexicon's confidence, or 0 if the lexicon does not propose the candidate; and 1 if it does, else 0."""
+    of the lexicon's confidence, or 0 if the lexicon does not propose the candidate; and 1 if the lexicon proposes it,
+    else 0."""
 
     @classmethod
     def none(cls) -> "Candidates":
@@ -210,7 +211,7 @@ def is_backward(run: DataConfig, other: DataConfig) -> bool:
 
 
 def _sides(data: DataConfig) -> tuple[Any, Any]:
-    """Return the files and the column of the source, and those of the target."""
+    """Return the source's files and column, and the target's files and column."""
     if data.target:
         return (data.source, None), (data.target, None)
     jsonl = {format_of(file) for file in files_of(data.source)} == {"jsonl"}

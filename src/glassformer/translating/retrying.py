@@ -84,7 +84,7 @@ class SecondSearches:
         return again._replace(search=replace(again.search, n_best=1))
 
     def _by_other_beam(self, places: Sequence[int]) -> _Outputs:
-        """Return the outputs of greedy search, or those of beam search if the first search was greedy."""
+        """Return the outputs of greedy search, or the outputs of beam search if the first search was greedy."""
         size = OTHER_BEAM if self.request.search.beam_size == 1 else 1
         return [*self.translate(self._asked(places, beam_size=size))]
 
@@ -111,7 +111,7 @@ class SecondSearches:
         ]
 
     def _most_like_others(self, several: Sequence[Translation], place: int) -> Translation:
-        """Return the output with the least risk, preferably among those that set off no guard."""
+        """Return the output with the least risk, preferably among outputs that set off no guard."""
         from glassformer.evaluation.minimum_risk import least_risk
 
         best = [one for one in several if not self.judge.reasons(one, *self._read(place))] or several

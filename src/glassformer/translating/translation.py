@@ -68,8 +68,9 @@ class Translation:
     beam's best outputs. "parts": the clauses of the text, translated one by one. "first": the first output, because the
     others were more suspicious. "": the first output, which was not suspicious."""
     kept: Kept = ""
-    """How the protected spans and glossary terms came in (see `Kept`). If they were placed, the tokens and their log
-    probabilities are those of the output into which they were put; a copied text has no log probabilities."""
+    """How the protected spans and glossary terms came into the translation (see `Kept`). If they were placed, the
+    tokens and their log probabilities are those of the output into which they were put; a copied text has no log
+    probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class Explanation:
     translation: Translation
     """The result of `translate`; its alternatives are all other finished hypotheses of the beam search."""
     settings: DecodingConfig
-    """The decoding settings of the search: those of the run, with the changes requested for this text."""
+    """The decoding settings of the search: the run's settings, with the changes requested for this text."""
     source: tuple[str, ...] = ()
     """The tokens that the encoder reads, including `<eos>`."""
     unknown: tuple[str, ...] = ()
@@ -94,8 +95,8 @@ class Explanation:
     attention_layer: str = ""
     """The full name of the module that `attention` shows."""
     alignment: Alignment | None = None
-    """The heads that `attention` shows: those that align words best, or all heads of the last layer if heads were never
-    compared."""
+    """The heads that `attention` shows: the heads that align words best, or all heads of the last layer if heads were
+    never compared."""
     tree: SearchTree = field(default_factory=lambda: SearchTree(()))
     """The search tree, with all hypotheses of the search."""
     tree_tokens: tuple[str, ...] = ()

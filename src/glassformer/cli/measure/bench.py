@@ -56,8 +56,8 @@ def bench_train_command(
     """Measure the speed of training, and where its time goes.
 
     Print target tokens per second, the share of the machine's peak speed that training reaches, and the time by kind of
-    work. Then try other settings, and recommend those that are faster. To plan a training run (time, memory, batch
-    size), use `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
+    work. Then try other settings, and recommend the faster settings. To plan a training run (time, memory, batch size),
+    use `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
     """
     from glassformer.bundle import CONFIG
     from glassformer.jobs.speed.of_training import training_speed
@@ -89,7 +89,7 @@ def bench_translate_command(
     """Measure the speed of translation, and where its time goes.
 
     Print sentences and tokens per second, with beam and greedy search, with all lines together and line by line. Then
-    try other settings, and recommend those that are faster.
+    try other settings, and recommend the faster settings.
     """
     _silence_the_profiler()
     from glassformer.jobs.speed.of_translation import translation_speed

@@ -10,7 +10,7 @@ from glassformer.errors import ConfigError, nearest, quoted
 __all__ = ["recipes_command"]
 
 RECIPE_GROUPS = ("Built in", "Your own corpus", "Sentences", "Words", "Published")
-"""The groups of recipes, in the order of the list; the first line of each recipe begins with one of them."""
+"""The groups of recipes, in the order of the list; the first line of each recipe begins with one of these groups."""
 
 
 def recipes_command(

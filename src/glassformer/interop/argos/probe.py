@@ -13,7 +13,7 @@ from typing import Any
 __all__: list[str] = []
 
 _NO_END, _END, _UNKNOWN = 0, 2, 3
-"""The id that ends a source if sources have no `<eos>`, as in some imported models; the id of `<eos>`; and that of
+"""The id that ends a source if sources have no `<eos>`, as in some imported models; the id of `<eos>`; and the id of
 `<unk>`."""
 
 

@@ -55,7 +55,7 @@ def import_argos(source: Path, folder: Path, *, languages: tuple[str, str] | Non
     Args:
         source: the package: a file `*.argosmodel`, or the folder of an installed package.
         folder: the folder to write, which must be empty or absent.
-        languages: the languages of source and target; by default, those that the package names.
+        languages: the languages of source and target; by default, the languages that the package names.
 
     Raises:
         CheckpointError: the archive is damaged or suspicious, or the run cannot be written.

@@ -30,7 +30,7 @@ _OPENNMT_TF = (
     ("conv1d_", "linear_"),
     ("conv1d", "linear_0"),
 )
-"""Parts of the names in revision 1, which are OpenNMT-tf's → today's parts; only the first occurrence of a part is
+"""Parts of the names in revision 1, which come from OpenNMT-tf → today's parts; only the first occurrence of a part is
 replaced."""
 _ATTENTIONS = {
     "encoder": (("multi_head", "self_attention"),),

@@ -168,7 +168,7 @@ class CTranslate2Engine:
         """Return the cross-attention of the given targets, averaged over the heads that the exported folder names.
 
         Each token of a target, including `<eos>`, has a row with a weight for each token of the source except `<eos>`.
-        The weights are those of the step that predicts the token.
+        The weights come from the step that predicts the token.
         """
         waiting = results_of_batches(
             self._start_attention, pairs, lambda pair: longest(*pair), self.budget, self._most(1)
@@ -308,7 +308,7 @@ def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     A job is decoded again if its outputs depend on its batch, or contain `<pad>` or `<bos>`.
     """
     # The batch's length limit is the longest limit of its jobs. A job decoded alone ends at its own limit, after
-    # max_length - 1 tokens, where its unfinished hypotheses compete with those that finish at this step.
+    # max_length - 1 tokens, where its unfinished hypotheses compete with hypotheses that finish at this step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
     return beyond or _has_strays(job, written, search) or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 

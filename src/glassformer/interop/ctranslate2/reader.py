@@ -40,8 +40,8 @@ _PAIR = ("source.spm", "target.spm")
 _FIELDS = {"bos_token": str, "eos_token": str, "unk_token": str, "add_source_bos": bool, "add_source_eos": bool}
 _KINDS = {str: "a token", bool: "true or false"}
 KNOWN_PIECES = 0.25
-"""Minimum share of a sentencepiece model's pieces that the vocabulary must contain; with fewer, it belongs to a
-different model."""
+"""Minimum share of a sentencepiece model's pieces that the vocabulary must contain; with a smaller share, the
+sentencepiece model belongs to a different model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,8 @@ def import_ctranslate2_run(
         folder: the folder to write, which must be empty or absent.
         texts: how texts are cut into tokens, which the folder does not say.
         origin: the name of the imported model; by default, the name of the folder.
-        languages: the languages of source and target; by default, those of the run if glassformer exported it.
-        decoding: settings of the section [decoding]; by default, those of the run if glassformer exported it.
+        languages: the languages of source and target; by default, the run's languages if glassformer exported it.
+        decoding: settings of the section [decoding]; by default, the run's settings if glassformer exported it.
 
     Raises:
         CheckpointError: a file is missing or damaged, or the run cannot be written.

@@ -63,7 +63,7 @@ _FLAGS = {"alibi": "attention that depends on the distance (ALiBi)", "multi_quer
 _READ = {"num_heads", "pre_norm", "activation", "scale_embeddings", "start_from_zero_embedding"}
 """Attributes of a stack that decide what it computes."""
 _IGNORED = {"alignment_layer", "alignment_heads", "embeddings_merge", "alibi_use_positive_positions", "scale_alibi"}
-"""Attributes of a stack that change no output; those of the alignment choose the heads by which CTranslate2 aligns."""
+"""Attributes of a stack that change no output; the first two choose the heads by which CTranslate2 aligns words."""
 _STACKS = {"encoder": "source", "decoder": "target"}
 
 

@@ -51,7 +51,8 @@ _PEGASUS_OFFSET = 103
 """The number that Pegasus adds to the ids of its sentencepiece model."""
 
 _SPM = {"source.spm": "vocab.json", "target.spm": "target_vocab.json"}
-"""The sentencepiece models of source and target, and their vocabularies if source and target have separate ones."""
+"""The sentencepiece models of source and target, and their vocabularies if source and target have separate
+vocabularies."""
 
 _TABLES = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 _SINUSOIDS = 1e-5
@@ -125,8 +126,8 @@ def import_hugging_face(
     Args:
         source: the folder with config.json, the weights, vocab.json, source.spm, target.spm, perhaps target_vocab.json.
         folder: the folder to write, which must be empty or absent.
-        languages: the languages of source and target; by default, those in tokenizer_config.json.
-        settings: fields of ModelConfig that replace those of the folder, such as `dropout`.
+        languages: the languages of source and target; by default, the languages in tokenizer_config.json.
+        settings: fields of ModelConfig that replace the folder's values, such as `dropout`.
 
     Raises:
         CheckpointError: a file is missing or damaged, or a weight is missing or unknown.

@@ -17,7 +17,7 @@ __all__ = ["BOOL", "FLOAT", "INT64", "Branch", "Constants", "Graph", "Port", "Va
 OPSET, IR_VERSION = 17, 8
 """The first versions of ONNX with LayerNormalization. Every onnxruntime since 2022 can read these versions."""
 LARGEST_FILE = 2**31 - 1
-"""Maximum size of a file in bytes, which Protocol Buffers limits."""
+"""Maximum size of a file in bytes; Protocol Buffers sets this limit."""
 
 FLOAT, UINT8, INT32, INT64, BOOL = 1, 2, 6, 7, 9
 """ONNX's numbers for number formats."""

@@ -287,7 +287,7 @@ def import_state_dict(
         eos_id: id of the token that ends a sequence.
         family: the family of the state dict, whose names must have no prefix; by default, the family is recognised.
         settings: further fields of ModelConfig that the names do not show, such as `dropout`. By default, `norm` and
-            `activation` are those of the family.
+            `activation` are the family's.
 
     A position table that equals the paper's sinusoids is dropped, unless the settings have `positions="learned"`. Any
     other position table becomes a learned table.

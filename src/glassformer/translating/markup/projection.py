@@ -65,7 +65,8 @@ class Plain(NamedTuple):
     raws: dict[int, str]
     """The spelling in the document of characters that are written as entities or other white space, by their index."""
     order: list[Chunk]
-    """The marks and the spans of the text that programs fill by their order; empty if programs fill no mark so."""
+    """The marks and the spans of the text that programs fill by their order; empty if they fill no mark by its
+    order."""
 
     @property
     def cuts(self) -> list[int]:
@@ -81,7 +82,7 @@ class _Placed(NamedTuple):
     tag: Tag
     inner: "tuple[_Placed, ...]" = ()
     joins: bool = False
-    """Whether the space that was added for a point is left out at its place in the target."""
+    """Whether the space that was added for a point is left out where the point is put in the target."""
     spaces: tuple[str, str] = ("", "")
     """The spaces to write before and after a point that did not touch a word in the source, but would in the target."""
 

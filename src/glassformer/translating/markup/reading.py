@@ -37,7 +37,7 @@ class Rules:
     kept: Collection[str] = ()
     """Names of elements whose content is not translated."""
     notes: Collection[str] = ()
-    """Names of elements that are not part of the sentence that they follow if they contain only a number, a sign, or a
+    """Names of elements that do not belong to the sentence before them if they contain only a number, a sign, or a
     text in brackets."""
     apart: Collection[str] = ()
     """Names of elements that are separate texts if they touch each other, like the links of a menu."""
