@@ -40,6 +40,9 @@
 # The picture shows the three tables of this chapter, for the target `<bos> hello world <eos>` and one `<pad>`. Rows look,
 # columns are looked at, and filled cells are allowed. The padding mask takes away a column, the look-ahead mask takes
 # away the upper triangle, and the combined mask takes away both.
+#
+# Why may a position look at itself? In training, the decoder reads `<bos> hello world`, and the three answers are `hello
+# world <eos>`. The word that a position has to predict is the one *after* the word that it reads.
 
 # %% tags=["hide-input"]
 import math
@@ -91,11 +94,13 @@ pictures.picture(
 # ## The mathematics
 #
 # Let $s_{ij}$ be the score of query $i$ for key $j$. Where query $i$ may not attend to key $j$, replace $s_{ij}$ by
-# $-\infty$. Then take the softmax as always; $\alpha_{ij}$ is the weight of key $j$ for query $i$ (§3.2.1 and §3.2.3):
+# $-\infty$. Then take the softmax as always: replace each score by $e$ (about 2.718) to the power of the score, and divide
+# it by the sum $\sum$ of these powers over all keys. This gives $\alpha_{ij}$, the weight of key $j$ for query $i$
+# (§3.2.1 and §3.2.3):
 #
 # $$\alpha_{ij} = \frac{e^{s_{ij}}}{\sum_{k} e^{s_{ik}}}$$
 #
-# Since $e^{-\infty} = 0$, a masked key adds nothing to the denominator, and its own weight is exactly 0. The other
+# Since $e^{-\infty} = 0$, a masked key adds nothing to the sum, and its own weight is exactly 0. The other
 # weights are what they would be if the masked keys did not exist.
 #
 # There are two reasons to mask, so there are two masks, and they can be joined:
@@ -107,8 +112,9 @@ pictures.picture(
 # | both | token $j$ is not `<pad>`, and $j \le i$ | the decoder's self-attention in this library: right wherever the padding is |
 #
 # Padding at the *end* needs no mask of its own in the decoder: it comes later than every word, so the look-ahead mask
-# already hides it from them. (The rows of the padding itself change, but nobody reads these rows.) Padding at the
-# *front* does need one, and so do rows of padding that something reads, such as a loss that counts them.
+# already hides it from them. (The rows of the padding itself change, but the loss leaves these rows out.) Padding at the
+# *front* does need one, because every word comes after it. Programs that continue texts with a model like GPT pad there,
+# so that all texts of a batch end at the same position.
 #
 # If a row allows nothing, the formula gives 0/0. The library defines such a row as all zeros.
 
@@ -150,35 +156,36 @@ print(padding.shape)
 padding
 
 # %% [markdown]
-# A batch of the [copy task](encoder.py), in which the model has to repeat the source, has 30 sequences of length 10,
-# so its mask has the shape (30, 1, 1, 10). Some tutorials keep it as (30, 1, 10) and add the axis of the heads later.
+# Here are random scores for the batch, with 8 heads. Where the mask says `False`, they become −∞. Head 0 of the second
+# sentence shows it: the last column, its `<pad>`, is hidden from every query. (Some tutorials keep the mask as (B, 1, S)
+# and add the axis of the heads later.)
 
 # %%
 torch.manual_seed(1)
-copy = torch.randint(1, 11, (30, 10))
-copy_padding = (copy != pad_id)[:, None, None, :]
-scores = torch.randn(30, 8, 10, 10)  # 8 heads
-hidden = scores.masked_fill(~copy_padding, -math.inf)  # ~ is "not"
+scores = torch.randn(2, 8, 4, 4)  # 8 heads
+hidden = scores.masked_fill(~padding, -math.inf)  # ~ is "not"
+hidden[1, 0]
 
 # %% tags=["hide-input", "check"]
-assert copy_padding.shape == (30, 1, 1, 10)
-assert hidden.shape == (30, 8, 10, 10)
+assert padding.shape == (2, 1, 1, 4)
+assert torch.equal(hidden.isinf(), (source == pad_id)[:, None, None, :].expand(2, 8, 4, 4))
 
 # %% [markdown]
 # ### The look-ahead mask
 #
-# Now take the target `<bos> hello world <eos> <pad>`, and leave its `<pad>` aside for now. Position 0 may look only at itself, position 1 at positions 0 and 1,
-# and so on. This makes a lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
+# Now take the target of the picture, and leave its `<pad>` aside for now. Position 0 may look only at itself, position 1
+# at positions 0 and 1, and so on. This makes a lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
 
 # %%
+target = torch.tensor([[1, 3, 4, 2, 0]])  # <bos> hello world <eos> <pad>
 length = target.shape[1]
 look_ahead = torch.ones(length, length, dtype=torch.bool).tril()
 look_ahead[:4, :4].int()  # 1 = may attend: the four real tokens
 
 # %% [markdown]
 # Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say
-# "world", it sees `<bos>` and `hello`. (In training, the decoder reads `<bos> hello world`, and the three answers are
-# `hello world <eos>`. After `<eos>` there is nothing to predict, so nobody needs the last row, that of `<eos>`.)
+# "world", it sees `<bos>` and `hello`. (After `<eos>` there is nothing to predict, so nobody needs the last row, that of
+# `<eos>`.)
 #
 # ### Both
 #
@@ -239,7 +246,6 @@ target_mask(target, pad_id)[0, 0].int()
 
 # %% tags=["hide-input", "check"]
 assert torch.equal(padding_mask(source, pad_id), padding)
-assert torch.equal(padding_mask(copy, pad_id), copy_padding)
 assert torch.equal(causal_mask(5)[0, 0], look_ahead)
 assert torch.equal(target_mask(target, pad_id), both)
 torch.testing.assert_close(attention_weights(scores, both[0, 0]), weights)
@@ -263,8 +269,9 @@ with torch.no_grad(), gf.record(model, "*.weights") as trace:
 
 for name, weights in trace.items():
     if ".0." in name:
-        allowed = (weights[1, 0] > 0).sum(-1)  # of the second sentence, in head 0
-        print(f"{name:<40} keys: {weights.shape[-1]}, allowed for each query: {allowed.tolist()}")
+        # of the second sentence, in head 0
+        allowed = (weights[1, 0] > 0).sum(-1).tolist()
+        print(f"{name:<40} keys: {weights.shape[-1]}, allowed for each query: {allowed}")
 
 # %% tags=["hide-input", "check"]
 name = "encoder.layers.0.self_attention.weights"
@@ -283,12 +290,23 @@ assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
 #
 # ### `True` means the opposite elsewhere
 #
-# PyTorch itself has both conventions. In `scaled_dot_product_attention`, `True` means "may attend", as it does here. In
-# `torch.nn.MultiheadAttention`, `True` means "may **not** attend", both in `attn_mask` and in `key_padding_mask`. With
-# the wrong convention nothing crashes: each position looks at the future and the padding, and at nothing else. Only a
-# position that has neither, such as the last one of a sentence without padding, gives itself away: its row is NaN.
+# This section is for users of PyTorch's own attention: its functions have both conventions.
+#
+# <details>
+# <summary>The two conventions, and what happens with the wrong one</summary>
+#
+# In `scaled_dot_product_attention`, `True` means "may attend", as it does here. In `torch.nn.MultiheadAttention`, `True`
+# means "may **not** attend", both in `attn_mask` and in `key_padding_mask`. With the wrong convention nothing crashes:
+# each position looks at the future and the padding, and at nothing else. Only a position that has neither, such as the
+# last one of a sentence without padding, gives itself away: its row is NaN ("not a number").
+#
+# The folded cell prints the row of `hello` under both conventions. It should have weight on its first two keys. With the
+# mask upside down, it has weight on the last three. The row of the padding position, which was allowed all keys but
+# itself, now has only itself.
+#
+# </details>
 
-# %%
+# %% tags=["hide-cell"]
 torch.manual_seed(1)
 theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
 x = torch.randn(1, 5, 8, dtype=torch.float64)
@@ -301,14 +319,8 @@ print("upside down: ", [round(weight, 4) for weight in upside_down[0, 1].tolist(
 
 # %% tags=["hide-input", "check"]
 assert torch.equal(right[0] > 0, may_attend)
-
-# %% [markdown]
-# The row of `hello` should have weight on its first two keys. With the mask upside down, it has weight on the last
-# three. The row of the padding position, which was allowed all keys but itself, now has only itself.
-#
-# With the same mask, our own function and PyTorch's fused one (all steps in one go) agree.
-
-# %% tags=["hide-input", "check"]
+assert torch.equal(upside_down[0] > 0, ~may_attend)
+# With the same mask, our function and PyTorch's agree.
 query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
 ours = gf.attention(query, key, value, both).weighted_values
 fused = F.scaled_dot_product_attention(query, key, value, attn_mask=both)
@@ -362,7 +374,7 @@ torch.testing.assert_close(filled, expected)
 #
 # With −∞ the softmax of such a row divides 0 by 0 and gives NaN ("not a number"). NaN spreads: in the next layer the row is
 # a key and a value of other rows, and even with the weight 0 it makes them NaN, because 0 · NaN is NaN. The library
-# defines the row as zeros, with finite gradients, by a second `masked_fill` after the softmax:
+# defines the row as zeros, by a second `masked_fill` after the softmax:
 
 # %%
 nothing = torch.tensor([False, False, False, False])
@@ -396,11 +408,16 @@ print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
 assert -9915 < real[hidden == 0].min() < -9890
 
 # %% [markdown]
+# <details>
+# <summary>−1e9, and numbers of 16 bits</summary>
+#
 # The commonest number of all is −1e9 ($-10^9$). In float32 it works like −10000, with the same exception. In float16,
-# which GPUs compute faster, it does not exist: the smallest number there is −65504 (bfloat16 has the range of float32, and holds it). PyTorch refuses, where other code
-# may turn it silently into −∞:
+# which GPUs compute faster, it does not exist: the smallest number there is −65504 (bfloat16 has the range of float32, and
+# holds it). PyTorch refuses, as the folded cell shows, where other code may turn it silently into −∞.
+#
+# </details>
 
-# %%
+# %% tags=["hide-cell"]
 half = row.half()
 try:
     half.masked_fill(~allowed, -1e9)
@@ -565,9 +582,9 @@ torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 #
 # [`plant`](../src/glassformer/watch/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We
 # take the demo model, which was *trained* with the right masks, so only the reading is wrong, and measure its loss on 100
-# test sentences. (The loss is
-# in nats per token: −log of the probability that the model gives to the right next token.) Then it translates
-# sentences, one at a time. The library's searches use a [cache](decoding.py#the-cache), which computes each position once,
+# test sentences. (The loss is −log of the probability that the model gives to the right next token, the mean per token.
+# It is smaller than the training loss of [the tour](tour.py), where label smoothing spreads a tenth of the answer over all
+# words.) Then it translates sentences, one at a time. The library's searches use a [cache](decoding.py#the-cache), which computes each position once,
 # before the later tokens exist, and so hides a mistake that looks ahead. Here `decoding` lets the same search do without the
 # cache: each step recomputes everything written so far. The functions that measure are folded.
 
@@ -618,7 +635,8 @@ for mistakes in [(), *leaks, ("target_padding_mask",)]:
     title = MISTAKES[mistakes[0]].title if mistakes else "none"
     print(f"{title:<42}  {loss:4.2f}  {neighbours:10.2g}  {right:11}")
 
-print("the target's padding:", translated("The black cat sat on the couch.", ("target_padding_mask",)))
+sentence = "The black cat sat on the couch."
+print("the target's padding:", translated(sentence, ("target_padding_mask",)))
 
 # %% tags=["hide-input", "check"]
 assert all(found[one][0] > 3 * found[()][0] for one in leaks)
@@ -634,9 +652,9 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 #   nothing comes after it; and a sentence on its own has no padding. **A good translation does not prove that the mask is
 #   right.**
 # - With the **target's padding** in cross-attention, it is the other way round. The loss moves far less: whole references
-#   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
-#   alone, a single token, so cross-attention sees a single key, "The". Is the noun singular or plural? The model has to
-#   guess the article.
+#   are about as long as their sources, so the wrong mask hides little. In the search, cross-attention sees as many keys
+#   as the target has tokens. At first this is a single key, "The", and the model guesses the plural *Les*. Then it sees
+#   "The black" but not yet "cat", and writes *noirs* ("black") where the noun belongs.
 #
 # `gf.check` inspects each attention, changes later tokens, adds padding, and compares with an independent
 # implementation. It names each of these mistakes:
@@ -746,7 +764,7 @@ pictures.curves(
     alt="Training losses: the rightly masked model comes down to the limit of an honest model and stays there; "
     "the three with a leak fall far below it.",
     x_label="training step",
-    y_label="loss per token (nats)",
+    y_label="loss per token",
 )
 
 # %% tags=["hide-input", "check"]
