@@ -50,6 +50,16 @@ def test_anchors_of_links_are_headings(path):
         assert anchor in {make_id(re.sub(r"['’`]", "", heading)) for heading in headings}, target
 
 
+@pytest.mark.parametrize("path", sorted({*documents(), *(ROOT / "benchmarks").glob("*.md")}), ids=name_of)
+def test_each_row_of_a_table_is_a_line_with_all_cells(path):
+    """A line break in a row ends the table: the next line is then shown as a paragraph."""
+    text = re.sub(r"^ *```.*?```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^ *\|.*\n)+.*", re.sub(r"`[^`\n]*`|\\\|", "", text), flags=re.MULTILINE):
+        *rows, after = table.split("\n")
+        assert not after.strip(), after
+        assert len({row.count("|") for row in rows}) == 1, rows[0]
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=name_of)
 def test_a_decision_is_half_a_page_of_context_decision_and_consequences(path):
     text = path.read_text(encoding="utf-8")

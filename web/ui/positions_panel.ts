@@ -40,7 +40,7 @@ export function createPositionsPanel(app: App) {
     return positions === "learned" ? learned() : () => fillSinusoids(positions);
   }
 
-  /** Shows a picture of a model's learned positions. */
+  /** Shows the learned position vectors of a model as a picture. */
   async function learned() {
     const vectors = await app.value("source.positions");
     return () => {

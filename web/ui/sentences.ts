@@ -54,7 +54,10 @@ export class Sentences {
     };
   }
 
-  /** Returns the unchanged sentence, padded like the changed sentence. The last result is cached. */
+  /**
+   * Returns the sentence, translated and traced without the changes. If the changes pad the ids, its ids are padded in
+   * the same way. The last result is cached.
+   */
   async unchanged({ sentence, changes, search }: Asked) {
     // two forward passes can be compared only if their ids have the same shapes
     const { readIds } = stepsUnder(changes);

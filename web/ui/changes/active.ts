@@ -72,7 +72,10 @@ export function activeChanges(app: App): ActiveChange[] {
   ];
 }
 
-/** Returns the text of a change; if the present sentence has none of the change's positions, the text says so. */
+/**
+ * Returns the text of a change; if the change only concerns positions that the present sentence lacks, the text says
+ * so.
+ */
 function said(app: App, isHere: boolean, text: string) {
   return isHere ? text : app.t("changes.elsewhere", text);
 }

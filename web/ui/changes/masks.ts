@@ -41,7 +41,10 @@ export function masksSection(panel: ChangesPanel): Child[] {
   ];
 }
 
-/** Returns the masks with one cell toggled: its edit is added or removed. */
+/**
+ * Returns the masks after one cell was toggled: the reader's change of this cell is removed if there is one, otherwise
+ * added.
+ */
 function toggledCell(app: App, { attention, query, key }: At, may: boolean) {
   const cells = app.changes.masks[attention] ?? [];
   const others = cells.filter((cell) => cell[0] !== query || cell[1] !== key);

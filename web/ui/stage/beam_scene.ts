@@ -45,7 +45,7 @@ interface Subject {
   /** The ids of the scene's word and of its rival. */
   word: number;
   rival: number;
-  /** The rows that the reader turns together; the row that decides the word comes first. */
+  /** The rows of attention that the reader sets together by dragging; the row that decides the word comes first. */
   looks: Look[];
   /**
    * Of the rows that are not turned, the row with the largest effect. `isFirst`: whether this row has the largest

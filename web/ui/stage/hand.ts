@@ -18,8 +18,9 @@ export interface Written {
 }
 
 /**
- * Turns the same query's rows in one or more heads together. `width`: the number of words to which the rows can
- * attend. `at`: the index of the output word that is watched; by default, the word that the rows' own query writes.
+ * Sets rows of attention while the reader drags them: the rows of one query, in one or more heads together. `width`:
+ * the number of words to which the rows can attend. `at`: the index of the output word that is watched; by default, the
+ * word that the rows' own query writes.
  */
 export class Hand {
   #app: App;

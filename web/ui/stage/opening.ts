@@ -18,7 +18,10 @@ import type { Translated } from "../types.ts";
 type Progress = (done: number, all: number) => void;
 type HeadPlace = Pick<HeadEffect, "attention" | "head">;
 
-/** The number of cross-attention heads that are turned to every other source word, to find the best turn. */
+/**
+ * The number of heads of cross-attention that are tried, to find the best turn: each head is made to attend to every
+ * other source word.
+ */
 const TURNED = 3;
 /**
  * The milliseconds that measuring through Python may take in all, and the milliseconds after which the total time is
@@ -29,9 +32,9 @@ const [PATIENCE, ESTIMATED] = [4000, 500];
 const known: WeakMap<Translated, Promise<Opening | null>> = new WeakMap();
 
 /**
- * Returns the opening of a translation: the opening that Python has measured if nothing is changed, otherwise the
- * opening that the page measures. Returns null if there is no model, or if measuring through Python would take too
- * long. Rejects when `signal` is aborted.
+ * Returns the opening of a translation (the word that is highlighted first, its rival, and the effects of the heads):
+ * if nothing is changed, as Python has measured it; otherwise as the page measures it. Returns null if there is no
+ * model, or if measuring through Python would take too long. Rejects when `signal` is aborted.
  */
 export async function openingOf(
   app: App,
@@ -225,7 +228,10 @@ async function withoutHeads(
   return without;
 }
 
-/** Returns the best turn of one of these heads, as defined by Python's `openings`; null if there is no such turn. */
+/**
+ * Returns the best turn: one of these heads and the source word to which the head must attend so that the model writes
+ * the rival. Returns null if no head has such a word. Python's `openings` uses the same rules.
+ */
 async function turnOf(
   engine: Engine,
   { sourceIds, hypothesis: { ids }, changes, trace }: Translated,

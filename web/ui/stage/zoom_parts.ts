@@ -147,8 +147,8 @@ export function panelIn<Frame extends Size>(
 }
 
 /**
- * Returns the sums of a row at their position and, beneath the open sum, the number of its products; null if that
- * number is unknown.
+ * Returns a strip with sums, at the position `place`, and a text below the open sum that says how many products were
+ * added. `products` is null if they are unknown.
  */
 export function sumBox(
   app: App,
