@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Attribute an output with captum
 #
-# Which source words made the model write "elle"? [captum](https://captum.ai) answers with gradients. It works with a
-# `gf.Transformer` as it is; with [named points](../../src/glassformer/model/taps.py#intervene) it also works where the
-# model has no module.
+# Which source words made the model write "elle"? [captum](https://captum.ai) answers with gradients. captum works with
+# a `gf.Transformer` without changes. With [named points](../../src/glassformer/model/taps.py#intervene), captum also
+# works where the model has no module.
 #
 # All numbers come from the run of `make demo` and were computed when this page was built.
 
@@ -37,7 +37,7 @@ eos, bos = model.config.eos_id, model.config.bos_id
 
 # %% [markdown]
 # The output that we explain is how much the model prefers "elle" to "il" after "L'animal n'a pas traversé la rue parce
-# qu'". captum calls this function with many sources at once, so it returns one number for each row:
+# qu'". captum calls this function with many sources at once, so the function returns one number for each row:
 
 # %%
 source = torch.tensor([[*bundle.source_tokenizer.encode(CLASSIC[2].source), eos]])
@@ -59,10 +59,10 @@ CLASSIC[2].source, preference(source, prefix).item()
 #
 # The input moves in a straight line from a *baseline* to the sentence, and the gradient is summed along the line. So
 # the attributions of all words add up to the difference between the preferences at both ends. This property is called
-# *completeness*. It holds up to the error of the sum, here of 200 steps.
+# *completeness*. Completeness holds up to the error of the sum, here a sum of 200 steps.
 #
 # `LayerIntegratedGradients` attributes to the output of a module. Here the module is the embedding of the source
-# tokens, and each word of the baseline is the unknown word.
+# tokens, and the baseline has the unknown word in place of each word.
 
 # %%
 unknown = torch.full_like(source, bundle.source_tokenizer.encode("?unknown?")[0])
@@ -79,8 +79,8 @@ assert abs(from_unknown.sum().item() - whole) < 0.1
 # %% [markdown]
 # ## Any named point as the input
 #
-# Vectors of zeros are a baseline too, but no tokens have them. So `preference_with` puts a given tensor at a named
-# point, and captum attributes to this tensor.
+# Vectors of zeros are also a possible baseline, but no token has such a vector. The function `preference_with`
+# therefore puts a given tensor at a named point, and captum attributes to this tensor.
 
 
 # %%
@@ -114,8 +114,8 @@ assert incomplete("source.embedding", from_zeros) < 0.1
 # %% [markdown]
 # ## Beside hiding a word
 #
-# The line leads through vectors that belong to no sentence. The library's own way is a change of the model's
-# computation: hide one word from all attention to the source, and measure how much of the preference is lost.
+# The straight line leads through vectors that belong to no sentence. glassformer's own method changes the model's
+# computation instead: hide one word from all attention to the source, and measure how much of the preference is lost.
 
 # %%
 of_the_source = ("encoder.*.self_attention.scores", "decoder.*.cross_attention.scores")
@@ -138,10 +138,10 @@ words = [*bundle.source_tokenizer.tokens(source[0, :-1].tolist()), "<eos>"]
 lost = [hidden(word) for word in range(len(words))]
 
 # %% [markdown]
-# The three measures side by side. Each row has its own question, so the rows differ. A baseline has a preference of
-# its own, which the attributions leave out: unknown words have an embedding, zeros leave only the positions. Hiding
-# takes a word out of each softmax, so that the weights of the other words grow. It needs no baseline, but its numbers
-# do not add up to the preference.
+# This cell shows the three measures side by side. Each row answers a different question, so the rows differ. The model
+# also has a preference for a baseline, which the attributions leave out: unknown words still have an embedding, and
+# zeros still leave the positions. Hiding a word takes the word out of each softmax, so the weights of the remaining
+# words grow. Hiding needs no baseline, but the numbers do not add up to the preference.
 
 # %% tags=["hide-input"]
 three = torch.stack([from_unknown.sum(-1)[0], from_zeros.sum(-1)[0], torch.tensor(lost)])
@@ -157,9 +157,9 @@ pictures.heat_map(
 # ## Attribute to attention weights
 #
 # No module returns the weights of attention, so `LayerIntegratedGradients` cannot attribute to them. With the named
-# points of cross-attention, `attributions` tells which head used which word. A cell is the sum over all positions of
-# the output. A large weight can contribute little: compare this picture with the weights on the page about
-# [nnsight](nnsight.py).
+# points of cross-attention, `attributions` shows which head used which word. Each cell of the picture is the sum over
+# all positions of the output. A large weight can contribute little: compare this picture with the weights on the page
+# about [nnsight](nnsight.py).
 
 # %%
 layers = range(model.config.decoder_layers)

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Look inside with nnsight
 #
-# [nnsight](https://nnsight.net) reads and edits the inputs and outputs of modules during a forward pass. It works with
-# a `gf.Transformer` as it is. This page runs three experiments with nnsight and with
-# [named points](../../src/glassformer/model/taps.py#record), and compares the numbers. Then it shows which values only
+# [nnsight](https://nnsight.net) reads and edits the inputs and outputs of modules during a forward pass. nnsight works
+# with a `gf.Transformer` without changes. This page runs three experiments with nnsight and with [named
+# points](../../src/glassformer/model/taps.py#record), and compares the numbers. Then the page shows which values only
 # the named points reach.
 #
 # All numbers come from the run of `make demo` and were computed when this page was built.
@@ -37,9 +37,9 @@ translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `ma
 model, bundle = translator.model, translator.bundle
 
 # %% [markdown]
-# The question is the one of the book's [experiment on patching](../../book/experiments/patching.py). Two sentences
-# differ in their last word, "tired" or "wide". After "L'animal n'a pas traversé la rue parce qu'", how much does the
-# model prefer "elle" (the street) to "il" (the animal)?
+# The question comes from the book's [experiment on patching](../../book/experiments/patching.py). Two sentences differ
+# in their last word, "tired" or "wide". After "L'animal n'a pas traversé la rue parce qu'", how much does the model
+# prefer "elle" (the street) to "il" (the animal)?
 
 # %%
 encode, eos, bos = bundle.source_tokenizer.encode, model.config.eos_id, model.config.bos_id
@@ -57,8 +57,8 @@ def preference(logits):
 {"tired": preference(model(tired, prefix)), "wide": preference(model(wide, prefix))}
 
 # %% [markdown]
-# Every module of nnsight has the attributes `source` and `output`, and so has our model. nnsight therefore calls our
-# two submodules `E_source` and `E_output`, and warns of it.
+# nnsight gives every module the attributes `source` and `output`, but our model already has submodules with these
+# names. nnsight therefore renames them to `E_source` and `E_output`, with a warning.
 
 # %%
 with warnings.catch_warnings(action="ignore"):
@@ -67,8 +67,9 @@ with warnings.catch_warnings(action="ignore"):
 # %% [markdown]
 # ## Read
 #
-# The same values, by nnsight from modules and by `gf.record` from named points, with their largest difference. It is
-# rounding: attention runs in one fused kernel, but step by step while its values are recorded.
+# nnsight reads values from modules, and `gf.record` reads the same values from named points. The cell prints the
+# largest difference of each pair. The differences are rounding errors, because attention normally runs in one fused
+# kernel, but step by step while its values are recorded.
 
 # %%
 with glass.trace(wide, prefix):
@@ -131,8 +132,8 @@ assert torch.allclose(by_nnsight, by_point, atol=1e-4)
 # %% [markdown]
 # ## Ablate heads
 #
-# The input of `output_projection` is all heads side by side, so nnsight can set one head to 0. `without_heads` makes
-# the same edit for `gf.intervene`. Each head of the last cross-attention in turn:
+# The input of `output_projection` contains all heads side by side, so nnsight can set one head to 0. `without_heads`
+# makes the same edit for `gf.intervene`. This cell ablates each head of the last cross-attention in turn:
 
 # %%
 name, width = "decoder.layers.1.cross_attention", model.config.d_v
@@ -164,9 +165,9 @@ pictures.bars(
 #
 # ### Attention weights
 #
-# No module returns them: the fused kernel never stores them. `gf.record` makes attention compute step by step, and has
-# the scores before the mask, the weights after it, and each head's weighted values. Here are the weights of all heads
-# with which the decoder chooses the pronoun.
+# No module returns attention weights, because the fused kernel never stores them. `gf.record` makes attention compute
+# step by step, and records the scores before the mask, the weights after the softmax, and each head's weighted values.
+# This cell reads the weights of all heads at the step at which the decoder chooses the pronoun.
 
 # %%
 layers = range(model.config.decoder_layers)
@@ -183,8 +184,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# An edit of the scores acts before the softmax, so that the weights of the other words grow. Here no head of
-# cross-attention may read "wide" when the pronoun is chosen.
+# An edit of the scores acts before the softmax, so the weights of the remaining words grow. Here, no head of
+# cross-attention may attend to "wide" when the pronoun is chosen.
 
 # %%
 scores, weights = (f"decoder.layers.*.cross_attention.{value}" for value in ("scores", "weights"))
@@ -209,9 +210,9 @@ for one in hidden.values():
 # %% [markdown]
 # ### Modules that are never called
 #
-# A hook sees a module only if it is called. Cross-attention multiplies by parts of its `input_projection` instead,
-# because the keys and values of the encoder's output are computed once for the whole translation. And a translation
-# calls `model.encode` and `model.advance`, never the model itself.
+# A hook sees a module only if the module is called. Cross-attention does not call its `input_projection`, but
+# multiplies by parts of its weight, because the keys and values of the encoder's output are computed once for the whole
+# translation. A translation calls `model.encode` and `model.advance`, never the model itself.
 
 # %%
 called = []
@@ -234,8 +235,8 @@ translation.text, {what: called.count(what) for what in modules}
 assert called.count("the model") == called.count("cross-attention") == 0
 
 # %% [markdown]
-# Named points do not depend on who calls. `history` has a value for each step of the translation, and an edit of
-# `log_probs` changes what the model writes. Here it may not write "elle".
+# Named points do not depend on which function is called. `history` has a value for each step of the translation, and an
+# edit of `log_probs` changes what the model writes. Here, the model may not write "elle".
 
 # %%
 with gf.record(model, [f"{name}.query", "log_probs"]) as steps:
@@ -258,10 +259,11 @@ assert len(steps.history("log_probs")) == len(steps.history(f"{name}.query")) ==
 # %% [markdown]
 # ## Both together
 #
-# Both can watch the same forward pass. nnsight can also look between modules: `.source` rewrites a `forward` so that
-# it sees each call and each variable. Unless a point is recorded, attention computes neither scores nor weights. With a
-# recording, nnsight finds the scores too. (The names after `.source` come from the lines of our code and change with
-# them. The [named points](../reference.md#points) are part of the interface.)
+# nnsight and named points can observe the same forward pass. nnsight can also look between modules: `.source` rewrites
+# a `forward`, so that nnsight sees each call and each variable. Unless a point is recorded, attention computes neither
+# scores nor weights. While `gf.record` records a point of attention, nnsight finds the scores, too. (The names after
+# `.source` come from the lines of our code and change when the code changes. The [named points](../reference.md#points)
+# are part of the interface.)
 
 # %%
 with gf.record(model, f"{name}.scores") as trace, glass.trace(wide, prefix):
