@@ -106,7 +106,10 @@ class Corpus:
         """Check that all files have the same format, and that the columns fit the format."""
         formats = {"lines"} if self.target else {format_of(file) for file in self.source}
         if len(formats) > 1:
-            raise ConfigError(f"data.source: expected files of one format, got {' and '.join(sorted(formats))}")
+            raise ConfigError(
+                f"data.source: expected files of one format, got {' and '.join(sorted(formats))}; "
+                "convert some of the files"
+            )
         if not self.target and self.format == "lines":
             raise ConfigError(
                 f"data.target: expected the translation of {self.source[0]}, got nothing; name the file with the "

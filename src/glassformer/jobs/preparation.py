@@ -152,7 +152,8 @@ def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress,
     data = configuration.data
     if data.replay_source:
         raise ConfigError(
-            f"data.prepared: expected a local folder because data.replay_source is set, got {quoted(data.prepared)}"
+            "data.prepared: expected a local folder because data.replay_source is set, got "
+            f"{quoted(data.prepared)}; name a folder on this machine"
         )
     storage = storage_of(data.prepared)
     assert isinstance(storage, RemoteStorage)

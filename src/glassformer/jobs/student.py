@@ -87,4 +87,7 @@ def _give_tokenizer(teacher: Bundle, run: Path) -> None:
         save_tokenizers(temporary, teacher.source_tokenizer, teacher.target_tokenizer)
         temporary.replace(run / TOKENIZER)
     except OSError as error:
-        raise CheckpointError(f"cannot write {run / TOKENIZER}: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"cannot write {run / TOKENIZER}: {error.strerror or error}; "
+            "make sure that there is space and that you may write there"
+        ) from error

@@ -409,7 +409,9 @@ def _check_pair(name: str, source: Files, target: Files) -> None:
     other = name.replace("source", "target")
     both = _format(name, source) not in (None, "lines")
     if target and not source:
-        raise ConfigError(f"data.{name}: expected the source of data.{other} = {quoted(target)}, got nothing")
+        raise ConfigError(
+            f"data.{name}: expected the source of data.{other} = {quoted(target)}, got nothing; name its file"
+        )
     if target and both:
         raise ConfigError(
             f"data.{other}: expected no value with {quoted(source)}, which holds source and target, got "
@@ -431,8 +433,11 @@ def _format(name: str, files: Files) -> Format | None:
     """Return the format that these files share, or None if there are no files."""
     formats = {format_of(file): file for file in files_of(files) if files}
     if "" in formats.values():
-        raise ConfigError(f"data.{name}: expected names of files, got an empty name in {quoted(files)}")
+        raise ConfigError(f"data.{name}: expected names of files, got an empty name in {quoted(files)}; leave it out")
     if len(formats) > 1:
         got = " and ".join(quoted(file) for file in formats.values())
-        raise ConfigError(f"data.{name}: expected files of one format (plain lines, .tsv or .jsonl), got {got}")
+        raise ConfigError(
+            f"data.{name}: expected files of one format (plain lines, .tsv or .jsonl), got {got}; "
+            "convert some of the files"
+        )
     return next(iter(formats), None)

@@ -52,7 +52,10 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
     except NotImplementedError:
         _log.warning("%s is on a file system without locks: make sure that only one process writes there", folder)
     except OSError as error:
-        raise CheckpointError(f"cannot write {folder / LOCK}: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"cannot write {folder / LOCK}: {error.strerror or error}; "
+            "make sure that there is space and that you may write there"
+        ) from error
     try:
         write_safely(folder / _HOLDER, lambda path: path.write_text(json.dumps(_self())))
         yield

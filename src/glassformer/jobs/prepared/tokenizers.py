@@ -83,6 +83,9 @@ def _save(folder: PreparedFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> No
     try:
         save_tokenizers(path, *tokenizers)
     except OSError as error:
-        raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror or error}; "
+            "make sure that there is space and that you may write there"
+        ) from error
     hash, manifest = hash_of_folder(path), folder.manifest
     folder.save(tokenizer=hash, shards=manifest.shards if hash == manifest.tokenizer else ())
