@@ -98,7 +98,7 @@ def guards_of(
 
 
 def fewest_texts(flagged: float = FLAGGED) -> int:
-    """Return the number of texts that calibration needs, so that a share `flagged` of the texts is at least one."""
+    """Return the number of texts that calibration needs: a share `flagged` of the texts must be at least one text."""
     return int(np.ceil(1 / flagged))
 
 

@@ -41,7 +41,7 @@ def linked(english: str, french: str, origins: tuple[int, ...] | None = None) ->
 
 @cache
 def idiom(english: str, french: str) -> Fragment:
-    """Return a fragment in which every French word comes from all English words: "next to" → "à côté de"."""
+    """Return a fragment in which every French word comes from all English words, such as "next to" ("à côté de")."""
     source, target = tuple(english.split()), tuple(french.split())
     return Fragment(source, target, ((1 << len(source)) - 1,) * len(target))
 
