@@ -212,8 +212,9 @@ assert new[0] > new[1]
 assert new_paid[1] > new_paid[0]
 
 # %% [markdown]
-# Here the average takes the place of the word's vector; in the model it is *added* to it ([add & norm](residual.py)). So
-# attention *moves* a vector. A later page draws the move in the trained model, with [an arrow for each word that pushes
+# Here the average takes the place of the word's vector. In the model it is *added* to it ([add & norm](residual.py)),
+# after [one more matrix](#the-mathematics) has given it the same width. So attention *moves* a vector. A later page
+# draws the move in the trained model, with [an arrow for each word that pushes
 # *bank*](geometry.py#what-attention-adds-to-a-vector).
 #
 # This is already self-attention: *self*, because the words of one sentence look at each other. One weakness is left.
@@ -368,9 +369,9 @@ assert ((keys @ query_tired).softmax(0) @ gender_mouse)[1] > 0.99
 #
 # $d_k$ is the *width* (number of coordinates) of a query. A key must have the same width, because otherwise the dot
 # product of query and key is not defined. (A single coordinate means nothing: turn all queries and keys by the same
-# angle, and [every score stays the same](geometry.py#the-axes-of-queries-and-keys-mean-nothing).) $d_v$ is the width of a
-# value and may be different. Put together, this is
-# equation 1 of the paper (§3.2.1):
+# angle, and [every score stays the same](geometry.py#the-axes-of-queries-and-keys-mean-nothing).) $d_v$ is the width of
+# a value and may be different. (One more learned matrix, $W_O$, brings the joined [heads](heads.py) back to
+# $d_\mathrm{model}$.) Put together, this is equation 1 of the paper (§3.2.1):
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
@@ -471,11 +472,15 @@ torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals ar
 
 # %% [markdown]
 # Then the softmax of each row. (The scores are still far apart, because we chose numbers that are easy to compute with.
-# Random ones [would be closer](#why-the-scores-are-divided).) The largest score takes nearly all the weight: a difference of 10 between two scores is
-# a factor of $e^{10} \approx 22\,000$ between their weights.
+# Random ones [would be closer](#why-the-scores-are-divided).) The largest score takes nearly all the weight: a
+# difference of 10 between two scores is a factor of $e^{10} \approx 22\,000$ between their weights.
+#
+# First we subtract the largest score of each row. The weights stay the same, $\mathrm{softmax}(s) = \mathrm{softmax}(s
+# - \max s)$, because numerator and denominator are divided by the same number. But no power can overflow: in float32,
+# the power of our raw score 110 is infinite, and ∞/∞ is NaN.
 
 # %%
-powers = scores.exp()
+powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
 weights = powers / powers.sum(dim=-1, keepdim=True)  # each row by its own sum
 for word, row in zip(words, weights.tolist(), strict=True):
     print(f"{word:5}", "  ".join(f"{value:.4e}" for value in row))
@@ -489,6 +494,9 @@ expected = [
 expected = torch.tensor(expected, dtype=torch.float64)  # rounded to the digits shown
 torch.testing.assert_close(weights, expected, atol=0, rtol=2e-5)
 torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float64))
+torch.testing.assert_close(weights, scores.exp() / scores.exp().sum(dim=-1, keepdim=True))
+unshifted = raw.float().exp() / raw.float().exp().sum(dim=-1, keepdim=True)
+assert raw.float().exp()[2, 2] == math.inf and unshifted[2, 2].isnan()
 
 # %% [markdown]
 # Last, the weighted sum of the values; one matrix product computes it for all three words:
@@ -642,11 +650,12 @@ assert cross.weighted_values.shape == (2, 3)
 #
 # A dot product is a sum of $d_k$ products. Suppose the coordinates of queries and keys are random, independent, with
 # mean 0 and variance 1 (the *variance* is the average squared distance from the mean). When training begins, they are
-# roughly so: a [norm](residual.py) gives the numbers of the words' vectors mean 0 and variance 1, and the weights of $W_Q$
-# and $W_K$ start as random numbers with mean 0 and variance $1/d_\mathrm{model}$, of which each coordinate adds up
-# $d_\mathrm{model}$. Then each product of two coordinates has mean $0 \cdot 0 = 0$ and variance $1 \cdot 1 = 1$.
-# Variances of independent terms add up, so the sum of $d_k$ products has variance $d_k$. That is footnote 4 of the paper.
-# Don't take it on trust; measure it:
+# roughly so in this library: a [norm](residual.py) gives the numbers of the words' vectors mean 0 and variance 1, and
+# the weights of $W_Q$ and $W_K$ start as random numbers with mean 0 and variance $1/d_\mathrm{model}$, of which each
+# coordinate adds up $d_\mathrm{model}$. Then each product of two coordinates has mean $0 \cdot 0 = 0$ and variance $1
+# \cdot 1 = 1$. Variances of independent terms add up, so the sum of $d_k$ products has variance $d_k$. That is footnote
+# 4 of the paper. (PyTorch's `nn.Linear` draws its weights with variance $1/(3\,d_\mathrm{model})$. Then a coordinate
+# has variance 1/3, and a score starts with a ninth of the variance.) Don't take it on trust; measure it:
 
 # %%
 widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -676,6 +685,8 @@ with torch.no_grad():
     normed = torch.nn.functional.layer_norm(torch.randn(1, 200, 512, generator=generator), (512,))
     for one in untrained.query_key_value(normed)[:2]:
         assert abs(one.mean()) < 0.05 and abs(one.var() - 1) < 0.1  # 200 vectors: an error of a few per cent
+    query, key = (torch.nn.Linear(512, 512)(normed)[0].view(200, 8, 64).transpose(0, 1) for _ in range(2))
+    assert abs(3 * query.var() - 1) < 0.1 and abs(9 * (query @ key.mT / 8).var() - 1) < 0.2
 
 # %% tags=["hide-input"]
 figure, (left, right) = pictures.canvas(7.4, 3, ncols=2)
@@ -819,10 +830,10 @@ for layer, head in found:
     print(f"layer {layer}, head {head}: {most[0]} in the first sentence, {most[1]} in the second")
 
 # %% [markdown]
-# **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that
-# the model *needs* these heads: a head may look at a word without taking anything useful from it. And we searched for
-# these heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is
-# needed, take it away (its weighted values are set to 0). The translation alone is a coarse measure: it either changes
+# **What these lines show, and what they do not.** They show where these heads take values from. By themselves they do
+# not show that the model *needs* these heads: a head may look at a word without taking anything useful from it. And we
+# searched for these heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a
+# head is needed, take it away (its weighted values are set to 0). The translation alone is a coarse measure: it either changes
 # or it does not. So we measure how sure the model is. *Rive* is the edge of a river, *banque* keeps money. The *margin*
 # is log p(*rive*) − log p(*banque*), given what is written before the noun: above 0, *rive* is the likelier word.
 # `margin` (folded) returns it without the heads that we name. We compute it without each of the sixteen heads.
@@ -848,11 +859,13 @@ def margin(layer=0, heads=()):
 # %%
 whole = margin()
 margins = torch.tensor([[margin(layer, [head]) for head in range(8)] for layer in range(2)])
-needed_layer, needed_head = divmod(margins.argmin().item(), 8)
 print(f"all heads: margin {whole:.2f}")
-print(f"without layer {layer}, head {clue_head}, which looks hardest at swam: {margins[layer, clue_head]:.2f}")
-print(f"without layer {needed_layer}, head {needed_head}, which is needed most: {margins.min():.2f}")
-print("the two heads are", "the same" if (needed_layer, needed_head) == (layer, clue_head) else "different")
+for clue in CLUES[swam]:
+    at = looks_hardest(tokens, all_weights, "bank", clue)[:2]
+    place = (margins < margins[at]).sum().item() + 1
+    print(f"without layer {at[0]}, head {at[1]}, which looks hardest at {clue}: margin {margins[at]:.2f}")
+    print(f"    rank {place} of the sixteen heads, by how far the margin falls without the head")
+
 print(f"banque becomes more likely than rive without {(margins < 0).sum()} of the sixteen heads")
 
 # %% [markdown]
@@ -879,10 +892,12 @@ assert french.tokens([log_probs.argmax().item()]) == ["il"]
 assert max(weights[0, :, -1, animal].max() for weights in trace.values()) > 0.9
 
 # %% [markdown]
-# The head with the largest weight need not be the head with the largest effect. As long as the margin stays above 0,
-# *rive* remains likelier than *banque*. If it does so without any of the sixteen heads, no single head decides the word.
-# The rest of the clue takes other paths: other heads, and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the
-# word bank](experiments/bank.py) counts over a whole set of sentences. In the explorer, you can follow [what *bank*
+# If the two heads have the ranks 1 and 2, their large weights have led us to the heads that this choice needs most. One
+# sentence is an anecdote, and weights are not always so good a guide: over a whole set of sentences, the experiment on
+# [the word bank](experiments/bank.py#do-weights-tell-what-matters) finds that the weight of a word hardly predicts how
+# much the word matters. As long as the margin stays above 0, *rive* remains likelier than *banque*. If it does so
+# without any of the sixteen heads, no single head decides the word. The rest of the clue takes other paths: other
+# heads, and the French words already written ("rivière", "à la nage"). In the explorer, you can follow [what *bank*
 # reads](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&sourceWord=10&zoom=%7B%22box%22:%22encoder.layers.0.self_attention%22,%22key%22:null%7D)
 # in the encoder's self-attention, number by number, in each of its heads.
 #
