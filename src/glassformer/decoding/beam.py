@@ -184,7 +184,7 @@ def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> t
 
 
 def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tuple[Continuations, Continuations]:
-    """Return the continuations with `<eos>` among the best N, and the best N continuations without `<eos>`.
+    """Return two sets: the continuations among the best N that end with `<eos>`, and the best N without `<eos>`.
 
     Each sentence has the same number of entries; unused entries have the log probability −inf.
     """

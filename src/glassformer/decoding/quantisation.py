@@ -126,6 +126,6 @@ QUANTIZED_LINEARS = {"bfloat16": RoundedLinear, "int8": IntegerLinear}
 
 
 def _integers(x: Float[Tensor, "N I"]) -> tuple[Int8[Tensor, "N I"], Float[Tensor, "N 1"]]:
-    """Return integers, and a scale per row; integers · scale is x up to rounding."""
+    """Return integers and a scale per row, such that integers · scale equals x up to rounding."""
     scale = x.abs().amax(-1, keepdim=True).div_(127).clamp_min_(torch.finfo(x.dtype).tiny)
     return (x / scale).round_().to(torch.int8), scale

@@ -122,7 +122,7 @@ class Guards:
         return suspicion(signals(output, self.usual), self.thresholds, self.medians)
 
     def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
-        """Return the confidence in an output with these log probabilities; None if neither part was fitted."""
+        """Return the confidence in an output with these log probabilities; None if no calibration was fitted."""
         if not token_log_probs or (self.exact is None and self.close is None):
             return None
         exact, close = (one.confidence(token_log_probs) if one else None for one in (self.exact, self.close))

@@ -4,8 +4,9 @@ BLEU and chrF are computed by sacrebleu. For each line, a metric takes one hypot
 references. Every metric is a function of counts summed over the lines, so that significance tests can resample the
 lines (see `glassformer.evaluation.significance`).
 
-Two metrics are called WER. "wer" counts the words to edit within lines, as in speech recognition. "word_error" is the
-WER of the literature on pronunciation: each line is one word, and the value is the share of wrong words.
+Two metrics are called WER in the literature. "wer" counts the words to edit within lines, as in speech recognition.
+"word_error" is the WER of the literature on pronunciation: each line is one word, and the value is the share of wrong
+words.
 """
 
 from collections.abc import Callable, Sequence
@@ -185,7 +186,7 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def word_error(hypotheses: Sequence[str], references: References) -> Score:
-    """Return the share of lines whose hypothesis equals none of its references: 100 − `exact_match`.
+    """Return the share of lines whose hypothesis differs from all of the line's references: 100 − `exact_match`.
 
     Where each line is the pronunciation of one word, the literature calls this WER, the share of wrong words.
 
@@ -208,7 +209,7 @@ def _count_equal(hypotheses: Sequence[str], choices: Choices, *, wrong: bool) ->
 def _count_edits(
     hypotheses: Sequence[str], choices: Choices, *, cut: Callable[[str], Sequence[str]], unit: str
 ) -> Counted:
-    """Return the edits to each line's closest reference, and the length of that reference."""
+    """Return, for each line, the number of edits to its closest reference, and the length of this reference."""
     closest = [
         _closest(cut(hypothesis), [cut(reference) for reference in several])
         for hypothesis, several in zip(hypotheses, choices, strict=True)

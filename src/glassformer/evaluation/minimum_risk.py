@@ -10,7 +10,7 @@ __all__ = ["least_risk"]
 
 
 def least_risk(texts: Sequence[str]) -> int:
-    """Return the index of the text with the highest mean chrF against all other texts; of several, the first.
+    """Return the index of the text with the highest mean chrF against all other texts (the first if several are equal).
 
     Paper: Kumar & Byrne 2004, with chrF as the gain.
     """

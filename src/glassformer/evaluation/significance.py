@@ -10,7 +10,7 @@ as the real difference.
 sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value if no assignment
 has exactly the real difference (a tie). Here, a tie counts as at least as large, as the definition of the p-value
 requires. If two systems differ in a single line, every assignment gives the same difference, and p is 1 (sacrebleu
-gives 0.0001). Ties are frequent if whole words are counted.
+gives 0.0001). Ties are frequent for metrics that count whole words.
 
 Papers: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler and Maxwell 2005,
 "On some pitfalls in automatic evaluation and significance testing for MT".

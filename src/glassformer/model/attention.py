@@ -109,8 +109,8 @@ class MultiHeadAttention(nn.Module):
     Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads are stored as one matrix, so that self-attention needs
     a single product. A (d_model, heads · d_k) matrix whose result is split into heads equals a separate (d_model, d_k)
     matrix for each head.
-    Differs: the projections have biases, as in fairseq, Marian and `torch.nn.MultiheadAttention`; the paper and its
-    authors' tensor2tensor have none.
+    Differs: the projections have biases, as in fairseq, Marian and `torch.nn.MultiheadAttention`; the projections of
+    the paper and of its authors' tensor2tensor have no biases.
     """
 
     POINTS = names(RESIDUAL, ATTENTION)

@@ -15,9 +15,10 @@ Activation = Literal["relu", "gelu", "silu"]
 NormPlace = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
-# The default of fields that __post_init__ fills in if the caller omits them. Their types exclude None, because they
-# always have a value after construction; with `int | None`, all code that reads these fields would have to rule out
-# None. A descriptor with different types for reading and writing is not possible, because the slots would replace it.
+# The default of fields that __post_init__ fills in if the caller omits them. The types of these fields exclude None,
+# because the fields always have a value after construction; with `int | None`, all code that reads these fields would
+# have to rule out None. A descriptor with different types for reading and writing is not possible, because the slots
+# would replace it.
 _DERIVED: Any = None
 
 

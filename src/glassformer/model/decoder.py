@@ -1,7 +1,7 @@
 """The decoder: every target position attends to the target so far, then to the source, to predict the next token.
 
-Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · P attended positions, including the
-cache's · S source positions · D d_model.
+Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positions · P attended positions, including
+positions in the cache · S source positions · D d_model.
 """
 
 from collections.abc import Callable, Iterable

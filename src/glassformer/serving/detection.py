@@ -44,7 +44,7 @@ def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguag
 
 @cache
 def _detector(served: tuple[str, ...]) -> tuple[Any, dict[Any, str]]:
-    """Return a detector for the served languages (None if there is none), and the served code of each language."""
+    """Return a detector for the served languages (None if no detector can be made), and the code of each language."""
     try:
         import lingua
     except ImportError:

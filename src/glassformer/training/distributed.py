@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @contextmanager
 def joined(config: TrainingConfig) -> Iterator[Ranks]:
-    """Yield the ranks that torchrun has started, or this process alone; ranks of torchrun end together.
+    """Yield the ranks that torchrun has started, or this process alone; an error in one rank ends all ranks.
 
     `config.timeout` is the time in seconds for which ranks wait for a rank that does not answer.
 
@@ -207,7 +207,7 @@ class _Group(Ranks):
             ) from error
 
     def _speaks(self) -> bool:
-        """Return True in the first rank that calls this, so that a failure is reported only once."""
+        """Return True in the first rank that calls this method, so that a failure is reported only once."""
         try:
             return int(self._store.add("spoken", 1)) == 1
         except RuntimeError:  # the store's machine no longer answers

@@ -41,7 +41,7 @@ _Work = Literal["join", "add", "turn"]
 
 
 def count_of_ranks(config: TrainingConfig, device: torch.device | None = None) -> int:
-    """Return the number of local ranks: `config.workers`, or, if that is 0, one rank per core (one in all on a GPU).
+    """Return the number of local ranks: `config.workers`, or, if that is 0, one rank per core (a single rank on a GPU).
 
     With `config.workers` = 0, there are fewer ranks than cores if an update has too few tokens. `device` is the device
     of the model; by default, the configured device.

@@ -38,8 +38,8 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
     words = torch.empty(-(-size * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
     dropped = max(round(p * 2**BITS), 1)  # how many of the 2^16 values of a random number mean "dropped"
     scale, bound = 2**BITS / (2**BITS - dropped), dropped - 2 ** (BITS - 1)
-    # 1 where a random number is at least the bound, otherwise 0. Computed in place, with integers: a comparison and the
-    # conversion of its result would take PyTorch longer than drawing the numbers.
+    # `kept` is 1 where a random number is at least the bound, otherwise 0. Computed in place, with integers: a
+    # comparison and the conversion of its result would take PyTorch longer than drawing the numbers.
     kept = words.view(torch.int16)[:size].clamp_(bound - 1, bound).sub_(bound - 1).view(torch.Size(shape))
     # the factor's bits, read as an integer and multiplied by 0 or 1, are the bits of 0 or of the factor
     if dtype.itemsize == kept.element_size():

@@ -88,7 +88,7 @@ def compare_with_reference(
     shown: Callable[[str], str] = str,
     suspects: Mapping[str, type[Reference]] = _SUSPECTS,
 ) -> None:
-    """Compare the cases of one step; `shown` turns a point's name into the reader's name for it.
+    """Compare the cases of one step; `shown` turns a point's name into the reader's name for the point.
 
     Raises:
         RejectedError: a tensor differs from the reference.

@@ -36,7 +36,7 @@ def example_sentences(bundle: Bundle) -> list[str]:
 
 
 def story_pair(bundle: Bundle) -> list[str]:
-    """Return the two sentences of the story if the model translates English into a language with genders, or none."""
+    """Return the story's two sentences, or [] unless the model translates English into a language with genders."""
     data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
     translates = data.source_language == "en" and data.target_language in GENDERED
     cuts_words = tokenizer.to_dict()["kind"] != "characters"  # character models transliterate single words

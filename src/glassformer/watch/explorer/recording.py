@@ -82,7 +82,8 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], wri
 def best_words(log_probs: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> Int[Tensor, "T N"]:
     """Return the ids of the most probable words of each position, best first.
 
-    The ids include the word that was written at a position; if this word is not among the best, it replaces the last.
+    The ids include the word that was written at a position; if this word is not among the best, it replaces the last of
+    the best.
     """
     ids = log_probs.topk(min(RECORDED_WORDS, log_probs.size(1))).indices
     missing = (ids != written[:, None]).all(1)

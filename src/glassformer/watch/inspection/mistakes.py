@@ -298,7 +298,7 @@ def _both_masks(scores: Tensor, mask: Tensor) -> Tensor:
 
 @contextmanager
 def _target_padding_mask(model: Transformer) -> Planted:
-    """Mask cross-attention with the target's padding mask; both sides are padded to one length to make it fit."""
+    """Mask cross-attention with the target's padding mask, which fits because both sides are padded to one length."""
     forward, decoder_output, pad_id = model.forward, model.decoder_output, model.config.pad_id
 
     def padded(source: Tensor, target_input: Tensor) -> Tensor:

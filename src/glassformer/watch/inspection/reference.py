@@ -132,7 +132,7 @@ class Reference:
         return table
 
     def exponents(self) -> tuple[Array, Array]:
-        """Return the exponents 2i/d_model of the sines and those of the cosines, which are equal."""
+        """Return the exponents 2i/d_model of the sines, and the same exponents for the cosines."""
         exponents = np.arange(0, self.config.d_model, 2) / self.config.d_model
         return exponents, exponents
 
