@@ -38,12 +38,13 @@ model, bundle = translator.model, translator.bundle
 # ## The intuition
 #
 # Imagine a cloud of flies that hover in a room, one fly for each word. From any window you see a flat picture of the
-# cloud. Most windows show a ball. From some, the cloud falls into two groups, and you learn something about the flies.
+# cloud. Most windows show a ball. From some windows, the cloud falls into two groups, and you learn something about the
+# flies.
 #
 # Our room has 128 directions instead of three, and we look for good windows in two ways:
 #
 # - Take the directions in which the points are spread most. Nobody tells the method what the words mean, so whatever
-#   shows up was there.
+#   shows up was already in the vectors.
 # - Take the direction from the middle of one group to the middle of another. This *asks* a question, so it has to be
 #   checked with points that had no part in choosing the direction. In 128 dimensions, two groups of a few points can
 #   always be told apart by some direction.
@@ -57,10 +58,10 @@ model, bundle = translator.model, translator.bundle
 #
 # $$\frac{\lVert X u_1 \rVert^2 + \lVert X u_2 \rVert^2}{\lVert X \rVert^2}$$
 #
-# and hides the rest. We print it with each such picture.
+# and hides the rest. We print this share with each such picture.
 #
-# A *rotation* is a matrix $R$ with $R R^\top = I$. It turns all points together and changes no dot product, because
-# $(q R) \cdot (k R) = q R R^\top k^\top = q \cdot k$.
+# A *rotation* is a matrix $R$ with $R R^\top = I$. A rotation turns all points together and changes no dot product,
+# because $(q R) \cdot (k R) = q R R^\top k^\top = q \cdot k$.
 #
 # ## Line by line
 #
@@ -157,8 +158,8 @@ assert told(points, vowel) > 0.9
 # ### Is there a step from "noir" to "noire"?
 #
 # A famous claim about word vectors says "king − man + woman = queen": the same step leads from every masculine word to
-# its feminine one. For French adjectives, we can ask a whole list. Take each step from the masculine to the
-# feminine form, and compare the steps: a cosine of 1 means the same direction, 0 means nothing in common.
+# its feminine one. For French adjectives, we can test a whole list. Take each step from the masculine to the feminine
+# form, and compare the steps: a cosine of 1 means the same direction, 0 means nothing in common.
 
 # %% tags=["hide-input"]
 from glassformer.corpus.tasks.world.adjectives import ADJECTIVES
@@ -409,7 +410,7 @@ assert change < 1e-9
 #
 # ### Why a sine *and* a cosine?
 #
-# A [position](positions.py) (§3.5 of the paper) is written as pairs of a sine and a cosine, each pair a hand of a
+# A [position](positions.py) (§3.5 of the paper) is written as pairs of a sine and a cosine, each pair like a hand of a
 # clock. Would the sine alone not be enough? Move the slider, and look at the crosses: they are the other positions with
 # (nearly) the same sine.
 
@@ -449,7 +450,8 @@ pictures.player([clock_frame(position) for position in range(HOURS)], seconds=0.
 # [The explorer](../runs/demo/explorer.html) shows such paths number by number: open an attention, and it names the word
 # that adds most. The library has no function for the map of the nouns, because three lines suffice.
 # `torch.pca_lowrank` finds the same plane, up to signs, by a random method that also works for a large vocabulary. It
-# searches among a few more directions (`q`) than we need, so that it tells close ones apart:
+# searches among a few more directions (`q`) than we need, so that it can tell directions with nearly equal variance
+# apart:
 
 # %%
 torch.manual_seed(1)

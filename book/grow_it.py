@@ -22,9 +22,9 @@
 # ## The intuition
 #
 # A model that predicts the next word places a bet on every word. Before it has seen anything, it bets equally on all of
-# them. Each part lets it see more: the word before, then all words before, then several things about them at once. If the new part helps, the
-# model is less surprised by what comes, and the loss falls. If the loss does not fall, you have learned something, too:
-# some parts are useless alone and pay only together with others.
+# them. Each part lets the model see more: the word before, then all words before, then several things about them at
+# once. If the new part helps, the model is less surprised by what comes, and the loss falls. If the loss does not fall,
+# you have learned something, too: some parts are useless alone and pay only together with others.
 #
 # ## The mathematics
 #
@@ -228,8 +228,8 @@ def pass_through(stack, ids, mask, memory=None, memory_mask=None):
 
 
 # %% [markdown]
-# At last the model: a stack that writes, and if the switch `source` is on, one that reads. The writer may look at no later
-# word ([masks](masks.py)).
+# At last, here is the model: a stack that writes, and if the switch `source` is on, one that reads. The writer may look
+# at no later word ([masks](masks.py)).
 
 
 # %%
@@ -365,9 +365,9 @@ so_far("The norm helps even with three layers.", "With three layers, the model d
 #
 # ### The source
 #
-# This is as good as it gets by looking back: nobody can know whether the cat or the dog comes next. Unless it is written
-# somewhere. An [encoder](encoder.py) reads the English sentence, and the writer looks at it by
-# [cross-attention](decoder.py). In the table, it writes the translation of the first validation sentence:
+# This is as good as it gets by looking back: nobody can know whether the cat or the dog comes next, unless it is
+# written somewhere. An [encoder](encoder.py) reads the English sentence, and the writer looks at it by
+# [cross-attention](decoder.py). In the table, the model writes the translation of the first validation sentence:
 
 # %%
 model = grown("encoder and cross-attention", heads=4, feed=True, layers=3, residual=True, norm=True, source=True)

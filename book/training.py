@@ -869,8 +869,8 @@ assert looks["encoder without gradient"][2]["encoder"] == 0 < 0.5 < looks["right
 # %% [markdown]
 # - The loss before the first step reveals the *weights too large*: the model is very sure, although it knows nothing.
 # - Training on one batch reveals *softmax twice*. Before the first step, its loss looks even better than the right
-#   model's, because the second softmax makes all probabilities nearly equal. But it also keeps the model from ever
-#   being sure, so that the loss cannot come near the floor.
+#   model's, because the second softmax makes all probabilities nearly equal. But the second softmax also keeps the
+#   model from ever being sure, so that the loss cannot come near the floor.
 # - The gradients reveal the *encoder without gradient*. Its loss is as it should be before the first step and at the
 #   end: the decoder can learn eight sequences by heart with any encoder, but for new sequences the encoder must learn,
 #   too.

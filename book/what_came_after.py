@@ -65,7 +65,7 @@ _ = torch.manual_seed(1)
 # next word needs one stack and a causal mask. **The details of a layer**: the order of the norm, the activation, how
 # positions enter. **The cost**: numbers that need not be kept or computed. The core, equation 1 of the paper (§3.2.1),
 # keeps its form in all rows: a softmax of scores, times $V$. Three rows change the scores inside it: T5 and ALiBi add a
-# bias to them (and T5 leaves out $\sqrt{d_k}$), and rotary positions turn $Q$ and $K$ first.
+# bias to them (and T5 leaves out $\sqrt{d_k}$), and rotary positions rotate $Q$ and $K$ first.
 
 # %% [markdown]
 # ## The mathematics
@@ -222,8 +222,8 @@ torch.testing.assert_close(patches[0, 1].view(3, 16, 16), picture[0, :, :16, 16:
 # ### Pre-norm
 #
 # The paper normalises the sum; pre-norm normalises what the sub-layer reads, and the stream stays as it is. With
-# it, deep stacks train even without a warm-up; one more norm is needed at the end. Here it is a setting, and
-# [add & norm](residual.py#training-curves-of-both-placements) measures what it does.
+# pre-norm, deep stacks train even without a warm-up; one more norm is needed at the end. In the library, pre-norm is a
+# setting, and [add & norm](residual.py#training-curves-of-both-placements) measures what it does.
 
 # %%
 config = gf.ModelConfig(**sizes, norm="pre")
@@ -266,8 +266,8 @@ torch.testing.assert_close(rms_norm(centred, gain), layer_norm(x, gain, torch.ze
 #
 # ### Other activations, and a gate
 #
-# ReLU cuts off negative numbers; GELU (GPT, BERT) and SiLU do the same smoothly. Both are settings of ours:
-# `activation="gelu"`. Shazeer (2020) multiplies the result, entry by entry, by the product of the input and a second
+# ReLU cuts off negative numbers; GELU (GPT, BERT) and SiLU do the same smoothly. Both are settings of the library, such
+# as `activation="gelu"`. Shazeer (2020) multiplies the result, entry by entry, by the product of the input and a second
 # matrix: the first result is a *gate* that decides how much of the second passes. To keep the number of weights,
 # $d_{ff}$ becomes two thirds as large.
 
@@ -296,8 +296,8 @@ torch.testing.assert_close(F.silu(x), x * torch.sigmoid(x))
 #
 # The paper adds positions to the words. Shaw et al. (2018) and T5 tell attention the *distance* of two words instead.
 # T5 adds a learned number to the score, one for each head and each distance (long distances are grouped into ranges).
-# ALiBi does not even learn this number: the score falls with the distance, by a fixed slope. Our functions take such a
-# number as one more term:
+# ALiBi does not even learn this number: the score falls with the distance, by a fixed slope. Our functions take such
+# numbers as one more term of the scores:
 
 # %%
 query, key, value = (torch.randn(1, 2, 6, 8, dtype=torch.float64) for _ in range(3))

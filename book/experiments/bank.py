@@ -79,8 +79,8 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 #
 # ## Line by line
 #
-# We take the two sources. Each is combined first with the beginning of its own translation, then with the beginning of
-# the other sentence's translation.
+# We take the two sources. Each source is combined first with the beginning of its own translation, then with the
+# beginning of the other sentence's translation.
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -420,8 +420,8 @@ assert measured["2"]["hidden"]["blanked"]["telling"]["nowhere"]["bank"] == 96
 # - Hiding **"bank"** itself costs models 1 and 2 much, too: 3.45 and 3.93 nats. So the decoder reads the sense at
 #   "bank", whose vector has absorbed it.
 # - **Model 2** uses both words a little (0.78 and 0.98 nats), and can mostly spare one of them: 90 % of the banks are
-#   right with one of the telling words hidden, 96 % with nothing hidden.
-# - **Model 3** uses no English word much. With the French blanked, it can only guess (50 % right).
+#   right with one of the telling words hidden, 96 % with none hidden (the French is blanked in both cases).
+# - **Model 3** hardly uses any English word. With the French blanked, it can only guess (50 % right).
 #
 # Does "bank" look at "river"? Here is the largest mean weight that any head of the encoder gives from "bank" to the
 # verb, and to the place:
@@ -590,7 +590,8 @@ assert apart > 0.01 and deaf_apart < 1e-5
 {name: round(value, 2) for name, value in banks_left.items()}
 
 # %% [markdown]
-# **3.** *Easy · 3 min.* Spearman's correlation by hand: of (0.5, 0.3, 0.2) with (7, 1, 2). Rank both, then correlate.
+# **3.** *Easy · 3 min.* Compute Spearman's correlation of (0.5, 0.3, 0.2) with (7, 1, 2) by hand. Rank both, then
+# correlate.
 #
 # <details><summary>Hint</summary>
 #

@@ -20,7 +20,7 @@
 #
 # Heat maps of attention are often shown as explanations, so the answer matters. People have argued about it in papers
 # with titles such as "Attention is not Explanation" (Jain and Wallace 2019) and "Attention is not not Explanation"
-# (Wiegreffe and Pinter 2019). On a small model we can check: hide a word, and see what changes.
+# (Wiegreffe and Pinter 2019). On a small model we can check this: hide a word, and see what changes.
 
 # %%
 import json
@@ -437,7 +437,7 @@ assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the me
 # %% [markdown]
 # ## What goes wrong
 #
-# - *"Attention is explanation."* As a pointer to the one token that matters most, it is right in 85 steps of 100
+# - *"Attention is explanation."* As a pointer to the one token that matters most, attention is right in 85 steps of 100
 #   here. About the order of the other tokens it says little.
 # - *"Attention is not explanation."* For cross-attention in this model, this claim is too strong as well: its weights
 #   find the most important token far more often than the gradient and the rollout do. Our task is easy, and the model
@@ -477,8 +477,8 @@ assert verdict("importance.1", [math.log(2), math.log(100)]) == "right"
 round(math.log(2), 2), round(math.log(100), 2)
 
 # %% [markdown]
-# **2.** *Easy · 3 min.* What is the rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? Of $(3, 1, 2)$ and $(1, 3, 2)$?
-# Check with the function above.
+# **2.** *Easy · 3 min.* What is the rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? And of $(3, 1, 2)$ and $(1, 3,
+# 2)$? Check with the function above.
 #
 # <details><summary>Hint</summary>
 #

@@ -304,12 +304,13 @@ pictures.picture(
 # %% [markdown]
 # The popular claims hold here, and more clearly than expected:
 #
-# - **Post-norm needs the warm-up.** Without it, all three models end at about the loss of guessing the symbols. Not
-#   one sequence is copied correctly.
+# - **Post-norm needs the warm-up.** Without a warm-up, all three models end at about the loss of guessing the symbols.
+#   Not one sequence is copied correctly.
 # - **Pre-norm does not need warm-up.** With and without warm-up, all six models copy at least 99 of 100 sequences after
 #   250 steps, and from there on the six curves nearly coincide.
-# - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. Its loss is
-#   still falling at the end, and fewer than 2 sequences in 100 are right. Short texts often do not mention this.
+# - **But warm-up does not make post-norm as good as pre-norm**, at least not at this rate and in 600 steps. The loss of
+#   post-norm with warm-up is still falling at the end, and fewer than 2 sequences in 100 are right. Short texts often
+#   do not mention this.
 #
 # (The loss of a solved task is 0.10 and not 0, because label smoothing asks for a probability of about 0.9: see [the
 # output](../output.py).)

@@ -91,7 +91,7 @@ preference(clean), preference(corrupted)
 assert len(clean) == len(corrupted)
 
 # %% [markdown]
-# Now one transplant by hand, after the encoder's last layer: first at "it", then at the adjective.
+# Now we make one transplant by hand, after the encoder's last layer: first at "it", then at the adjective.
 
 # %%
 point = f"encoder.layers.{model.config.encoder_layers - 1}.feed_forward.normed"
@@ -257,8 +257,8 @@ print("\n".join(used))
 # book/experiments/measure/patching.py` transplanted all words of a role at once, in all sentences side by side (a few
 # minutes), and wrote `results/patching.json`. All three models get every pronoun right, so each pair counts.
 #
-# The encoder first. Rows are stations, and columns are roles. Each number is the mean over the pairs and the three
-# models.
+# Here is the encoder first. Rows are stations, and columns are roles. Each number is the mean over the pairs and the
+# three models.
 
 # %% tags=["hide-input"]
 measured = json.loads(Path("results/patching.json").read_text(encoding="utf-8"))["results"]
@@ -288,8 +288,8 @@ print("smallest effect of the adjective:", f"{in_encoder[:, :, columns.index('ad
 
 # %% [markdown]
 # The spread is almost too small to draw: in all three models, **all of the information stays at the adjective, through
-# the whole encoder**. At "it", at the nouns and at `<eos>` there is none, not even after the last layer. The encoder of
-# these models does not resolve "it".
+# the whole encoder**. At "it", at the nouns and at `<eos>` there is no such information, not even after the last layer.
+# The encoder of these models does not resolve "it".
 #
 # Next is the decoder, at the last position, where the pronoun is chosen, with one line for each model.
 
@@ -310,11 +310,11 @@ pictures.picture(
 )
 
 # %% [markdown]
-# Each line is a step: 0, then 1 after *one* cross-attention. In models 1 and 3 it is the first layer's, in model 2 the
-# second layer's. So the same recipe has found two solutions. In models 1 and 3 the decoder reads the adjective early,
-# and still has a layer to look up the noun that fits it. In model 2 only the last layer reads the adjective. By then
-# the decoder must already have the genders of both nouns, and the adjective chooses between them. [Which head decides
-# "it"?](pronoun.py) shows heads that do so.
+# Each line is a step: 0, then 1 after *one* cross-attention. In models 1 and 3 it is the cross-attention of the first
+# layer, in model 2 that of the second layer. So the same recipe has found two solutions. In models 1 and 3 the decoder
+# reads the adjective early, and still has a layer to look up the noun that fits it. In model 2 only the last layer
+# reads the adjective. By then the decoder must already have the genders of both nouns, and the adjective chooses
+# between them. [Which head decides "it"?](pronoun.py) shows heads that do so.
 #
 # Finally, here are the heads, at the last position. Each row is one attention of one model, each column a head. The
 # effects of heads need not sum to 1: each of two heads may bring back the whole preference, or no single head may be
