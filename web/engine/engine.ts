@@ -215,7 +215,7 @@ class LocalEngine extends Engine {
     return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
   }
 
-  /** Returns an object that recomputes a translation each time a reader turns rows of attention weights. */
+  /** Returns an object that recomputes a translation each time a reader sets rows of attention weights by hand. */
   async turning({ sourceIds, ids, changes = {} }: TurningRequest) {
     const complete = this.checked(changes);
     const donors = await this.#donorsOf(complete, null);

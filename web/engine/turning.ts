@@ -9,7 +9,7 @@ import type { Model } from "./model.ts";
 import type { Products } from "./run.ts";
 import type { Changes, Decoding, Points, TurnedRow, WeightRow } from "./types.ts";
 
-/** The decoder as it writes with the turned rows, and its cache of the rows before the watched row. */
+/** The decoder as it writes with the rows set by hand, and its cache of the rows before the watched row. */
 interface Begun {
   writer: Writer;
   past: LayerCache[] | null;
@@ -17,8 +17,8 @@ interface Begun {
 
 /**
  * Recomputes a translation under rows of attention weights that are set by hand. Keeps the encoder's output and the
- * decoder's rows before the first turned row. If a row of the encoder's self-attention is turned, nothing can be
- * kept, and everything is computed again. Each new request aborts the previous request, which rejects with an
+ * decoder's rows before the first row set by hand. If a row of the encoder's self-attention is set by hand, nothing can
+ * be kept, and everything is computed again. Each new request aborts the previous request, which rejects with an
  * AbortError.
  */
 export class Turning {
@@ -27,13 +27,13 @@ export class Turning {
   #decoding: Decoding;
   /** The products of the encoder and the decoder in the last computation. */
   #products: Products = new Map();
-  /** By n: the cache of the first n rows, none of which is turned. */
+  /** By n: the cache of the first n rows, none of which is set by hand. */
   #before: Map<number, Promise<LayerCache[]>> = new Map();
   #last: { key: string; begun: Promise<Begun>; ending: AbortController } | null = null;
 
   /**
-   * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: the changes in force; a turned row replaces an
-   * override of the same row. `donors`: for each patch of the changes, the points of the sentence from which the
+   * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: the changes in force; a row set by hand replaces
+   * an override of the same row. `donors`: for each patch of the changes, the points of the sentence from which the
    * patch takes its rows.
    */
   constructor(
@@ -51,7 +51,7 @@ export class Turning {
 
   /**
    * Returns log p of every word in the watched row of the decoder, [V]. `at`: the watched row, from 0; by default the
-   * last turned row of the decoder, or 0 if only rows of the encoder are turned.
+   * decoder's last row that is set by hand, or 0 if only rows of the encoder are set by hand.
    */
   async row(turned: TurnedRow[], at = watchedRow(turned)) {
     const { writer, past } = await this.#begun(turned, at);
@@ -77,7 +77,10 @@ export class Turning {
     return [this.#unturned.model.config.bos_id, ...this.#ids.slice(0, rows)];
   }
 
-  /** Returns the part of the computation that `row` and `after` share; it is computed once for the same turned rows. */
+  /**
+   * Returns the part of the computation that `row` and `after` share; it is computed once for the same rows set by
+   * hand.
+   */
   #begun(turned: TurnedRow[], at: number) {
     const key = JSON.stringify([turned, at]);
     if (this.#last?.key !== key) {
@@ -102,7 +105,7 @@ export class Turning {
     return { writer, past: await writer.cacheOf(this.#written(at - 1), before) };
   }
 
-  /** Returns the cache of the first `count` rows, which come before any turned row. */
+  /** Returns the cache of the first `count` rows, which come before any row set by hand. */
   #unturnedRows(count: number) {
     const known = this.#before.get(count) ?? this.#unturned.cacheOf(this.#written(count - 1), null);
     this.#before.set(count, known);
@@ -129,7 +132,7 @@ export function withoutRows(overrides: Changes["overrides"], places: Omit<Turned
   );
 }
 
-/** Returns the index of the decoder's last turned row, or 0. */
+/** Returns the index of the decoder's last row set by hand, or 0. */
 function watchedRow(turned: TurnedRow[]) {
   const rows = turned.filter(({ attention }) => attention.startsWith("decoder."));
   return Math.max(0, ...rows.map(({ query }) => query));

@@ -311,7 +311,7 @@ export interface SearchRequest {
   signal?: AbortSignal | null;
 }
 
-/** A translation whose attention is turned: the source and the output, each with eos. */
+/** A translation with rows of attention set by hand: the source and the output, each with eos. */
 export interface TurningRequest {
   sourceIds: number[];
   ids: number[];
@@ -521,9 +521,9 @@ export interface Opening {
    */
   without: Record<string, { probability: number; margin: number }[]>;
   /**
-   * A row of cross-attention that makes the model write the rival when the row is turned from one source position to
-   * another: the head, the positions, and the probabilities of the word and the rival afterwards. Null if no single
-   * row makes the model write the rival.
+   * A row of cross-attention that makes the model write the rival if the row attends to a different source position:
+   * the head, the positions, and the probabilities of the word and the rival afterwards. Null if no single row makes
+   * the model write the rival.
    */
   turn: { attention: string; head: number; from: number; to: number; word: number; rival: number } | null;
 }

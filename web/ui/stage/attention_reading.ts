@@ -263,8 +263,8 @@ export function hidesLater({ family, keys, row }: Reading) {
 }
 
 /**
- * Returns the special tokens and punctuation on which more than half of the row's weight rests, and their share; null
- * if they have no more than half of the weight.
+ * If special tokens and punctuation have together more than half of the row's weight, returns these tokens and their
+ * share; otherwise null.
  */
 export function restingPlaces(keys: Key[], tokens: string[]) {
   const resting = keys.filter(({ weight }, at) => RESTING.test(tokens[at]) && weight >= 0.05);

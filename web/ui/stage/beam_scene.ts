@@ -50,11 +50,13 @@ interface Subject {
   /**
    * Of the rows that are not turned, the row with the largest effect. `isFirst`: whether this row has the largest
    * effect of all rows, so that the figure opens with it. `was`: the source position to which this row attends most
-   * when no row is turned.
+   * when no row is set by hand.
    */
   pale: (Look & { isFirst: boolean; was: number }) | null;
   hand: Hand;
-  /** The output without turned rows, and the output with the rows at the position where the reader released them. */
+  /**
+   * The output without rows set by hand, and the output with the rows at the position where the reader released them.
+   */
   own: Written;
   rested: Written;
   /** The other sentence of the pair, to which a button leads; "" if the page has no pair. */
@@ -83,7 +85,7 @@ class BeamScene {
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
-  /** The position to which the reader is turning the rows; null if the reader does not hold the dot. */
+  /** The position to which the reader is dragging the rows; null if the reader does not hold the dot. */
   #held: number | null = null;
   /** The position at which the rows were released, while the page is searching. */
   #kept: number | null = null;
@@ -318,7 +320,7 @@ class BeamScene {
     this.#draw();
   }
 
-  /** Draws the parts that do not change while the beam is turned. */
+  /** Draws the parts that do not change while the beam is moved. */
   #fill({ translated, opening, other, looks, pale }: Subject) {
     const app = this.#app;
     const { outputTokens } = translated;
@@ -382,7 +384,7 @@ class BeamScene {
     refill(this.#lead, this.#say(`lead${lead}`, ...said));
   }
 
-  /** Draws everything that changes while the beam is turned. */
+  /** Draws everything that changes while the beam is moved. */
   #draw() {
     const subject = this.#subject;
     if (!subject || !this.element.clientWidth) return;
@@ -434,8 +436,8 @@ class BeamScene {
   }
 
   /**
-   * Returns the words of the output. Where the output differs from the output without turned rows, the old words are
-   * struck out.
+   * Returns the words of the output. Where the output differs from the output without rows set by hand, the old words
+   * are struck out.
    */
   #output({ opening: { row }, own }: Subject): Child[] {
     const [before, now] = this.#texts(own);
@@ -447,8 +449,8 @@ class BeamScene {
   }
 
   /**
-   * Returns the scene's word as a button. The button turns the beam to where the rival gains most; after that, it
-   * opens the figure.
+   * Returns the scene's word as a button. The button moves the beam to where the rival gains most; after that, it opens
+   * the figure.
    */
   #pill(text: string) {
     const { t } = this.#app;
@@ -459,7 +461,7 @@ class BeamScene {
     return element("span", { class: "gf-ray-pill", ...way }, this.#name(text));
   }
 
-  /** Returns the words of the output without turned rows, and of the present output, without <eos>. */
+  /** Returns the words of the output without rows set by hand, and of the present output, without <eos>. */
   #texts(own: Written): [before: string[], now: string[]] {
     const { engine, config } = this.#app;
     const texts = ({ ids }: Written) =>
@@ -680,7 +682,7 @@ class BeamScene {
 
   /**
    * Returns a text about the head whose beam is dotted: to which word this head attends now. The text is "" if the head
-   * does not depend on the head that the reader has turned.
+   * does not depend on the head whose row the reader has set by hand.
    */
   #later({ looks, pale, translated }: Subject): Child {
     const onlyTurned = activeChanges(this.#app).length <= looks.length;
@@ -691,7 +693,7 @@ class BeamScene {
     return [space, this.#say("later", layerOf(pale), pale.head, was, now, weight)];
   }
 
-  /** Returns a text that says which words after the turned row change as a consequence. */
+  /** Returns a text that says which words after the row set by hand change as a consequence. */
   #followed({ opening: { row }, own }: Subject): Child {
     const tails = this.#texts(own).map((texts) => texts.slice(row + 1).map((token) => this.#name(token)));
     const [before, now] = tails;

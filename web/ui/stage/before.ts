@@ -1,5 +1,5 @@
 // What the figure showed before the reader's changes: the highlighted rows of attention, the written word, and the
-// words to which the turned rows attended.
+// words to which the rows set by hand attended.
 import { largestPlace } from "../../engine/tensor.ts";
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
@@ -16,8 +16,8 @@ export interface RowPlace {
 }
 
 /**
- * A row that the reader has turned: the word to which the row attended most before (null if unknown), and the word to
- * which the row attends now.
+ * A row that the reader has set by hand: the word to which the row attended most before (null if unknown), and the word
+ * to which the row attends now.
  */
 export interface TurnedLook extends RowPlace {
   from: string | null;

@@ -442,7 +442,10 @@ function edgesOf(layers: number, open: number, card: Span, height: number) {
 
 // Ribbons
 
-/** Returns the rank of a source word's ribbon in the nest of ribbons; the leftmost word has the outermost ribbon. */
+/**
+ * Returns the rank of a source word's ribbon: ribbons bend around each other from the encoder to the decoder, and the
+ * ribbon of the leftmost word is the outermost.
+ */
 function rankOf({ encoder }: Geometry, source: number, count: number) {
   const { at } = encoder.columns;
   return at[at.length - 1] < at[0] ? count - 1 - source : source;

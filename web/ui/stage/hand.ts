@@ -1,6 +1,6 @@
 // Lets the reader turn rows of attention: set a row so that its head attends to the word that the reader chooses. While
-// the reader holds the rows, the model is recomputed at each move; when the reader releases the rows, the turned rows
-// become one of the page's changes.
+// the reader holds the rows, the model is recomputed at each move; when the reader releases the rows, the rows set by
+// hand become one of the page's changes.
 import { rowOf } from "../../engine/tensor.ts";
 import { splitWeights, withRows } from "../../engine/turning.ts";
 
@@ -9,7 +9,7 @@ import type { Trace, TurnedRow } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
 
-/** What the model writes while the rows are turned. */
+/** What the model writes while the rows are set by hand. */
 export interface Written {
   /** Log p of every word in the watched row. */
   logProbs: Float32Array;
@@ -48,7 +48,7 @@ export class Hand {
     this.#at = at;
   }
 
-  /** The position to which the released rows attend, from the page's changes; null if the rows are not turned. */
+  /** The position to which the released rows attend, from the page's changes; null if the rows are not set by hand. */
   get position() {
     const [{ attention, head, query }] = this.#places;
     const row = this.#app.changes.overrides[attention]?.find((one) => one[0] === head && one[1] === query);
@@ -94,13 +94,13 @@ export class Hand {
     }
   }
 
-  /** Releases the rows at a position; the page then translates with the turned rows. */
+  /** Releases the rows at a position; the page then translates with the rows set by hand. */
   async keep(position: number) {
     this.#rested = ++this.#moves;
     await this.#app.set({ overrides: withRows(this.#app.changes.overrides, this.rows(position)) });
   }
 
-  /** Undoes the turned rows, and all other changes. */
+  /** Undoes all changes, including the rows set by hand. */
   async letGo() {
     this.#rested = ++this.#moves;
     await this.#app.reset();

@@ -40,7 +40,7 @@ export function rolloutSentence(all: Tensor, { row, query, querySide, keys, keyS
   return { key: "zoom.rollout", values: [...words, probabilityWords(shares[best])], section: "" };
 }
 
-/** Returns the panel; `turn` chooses the word of a row. */
+/** Returns the panel. `turn` is called with the index of the word that the reader chooses. */
 export function rolloutPanel(
   app: App,
   all: Tensor,

@@ -41,7 +41,7 @@ export interface Worth {
   needs: Needs | null;
 }
 
-/** The maximum number of turned rows that a sentence names. */
+/** The maximum number of rows set by hand that a sentence names. */
 const MOST_TURNED = 2;
 /** The maximum number of unknown words that a sentence names. */
 const MOST_UNKNOWN = 4;
@@ -214,7 +214,10 @@ function choice(app: App, { translated, row, candidates, probability }: StageNum
   return app.t(`stage.more.${key}`, target, probabilityWords(probability));
 }
 
-/** Returns a text that says which rows the reader has turned, and from which word to which word. */
+/**
+ * Returns a text that says which rows the reader has set by hand, and from which word to which word the attention has
+ * moved.
+ */
 function turnedWords(app: App, { translated, before, row, source }: StageNumbers) {
   const { t } = app;
   const rows = before.turned.map((one) => {

@@ -760,7 +760,7 @@ class StageView {
     }
   }
 
-  /** Shows what the model writes with a turned row; null restores the usual text. */
+  /** Shows what the model writes with a row set by hand; null restores the usual text. */
   #tellTurned(look: Look | null, words: string[]) {
     const numbers = this.#pen?.numbers;
     if (!look || !numbers) return this.#tell();
@@ -1039,7 +1039,10 @@ class StageView {
     });
   }
 
-  /** Highlights the strand and arcs of the column under the pointer, and dims the other columns. */
+  /**
+   * Highlights the vertical line (the strand) and the arcs of the word under the pointer, and dims those of all other
+   * words.
+   */
   #lightColumn(place: { stack: Stack; column: number } | null) {
     for (const one of this.#svg.querySelectorAll<SVGElement>(".gfs-hovered"))
       one.classList.remove("gfs-hovered");

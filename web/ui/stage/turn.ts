@@ -1,5 +1,5 @@
 // Turning attention on the figure: the reader drags the handle of a highlighted row of attention to another word, and
-// the model is recomputed at each move. On release, the turned row becomes one of the page's changes.
+// the model is recomputed at each move. On release, the row set by hand becomes one of the page's changes.
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app.ts";
 import { Hand } from "./hand.ts";
@@ -17,13 +17,13 @@ const SNAP = 0.2; // a row released this close to a word snaps to it
 const FINE = 0.1;
 const PARTS = ["look", "lit", "softmax", "words"];
 
-/** What turning needs from the stage. */
+/** What dragging a row needs from the stage. */
 export interface Turnable {
   pen(): Pen | null;
   drawParts(names: string[]): void;
   /** Returns the pointer's coordinates on the figure's plane. */
   place(event: PointerEvent): { x: number; y: number };
-  /** Shows what the model writes with a turned row; null restores the usual text. */
+  /** Shows what the model writes with a row set by hand; null restores the usual text. */
   tell(look: Look | null, words: string[]): void;
 }
 
@@ -53,8 +53,8 @@ export class Turner {
   }
 
   /**
-   * Starts turning the highlighted row of an attention. Returns whether the row can be turned; in a recording, no row
-   * can be turned.
+   * Starts dragging the highlighted row of an attention. Returns whether the row can be set by hand; in a recording, no
+   * row can be set by hand.
    */
   hold(family: FamilyId) {
     const pen = this.#stage.pen();
@@ -91,7 +91,7 @@ export class Turner {
     return true;
   }
 
-  /** Releases the row. If `keep` is true, the row stays turned; otherwise the row returns to its old position. */
+  /** Releases the row. If `keep` is true, the row keeps its new weights; otherwise it gets its old weights back. */
   release(keep: boolean) {
     const [held, pen] = [this.#held, this.#stage.pen()];
     if (!held || !pen) return;
@@ -128,7 +128,7 @@ export class Turner {
   }
 
   /**
-   * Shows what the model writes with a turned row: the next word at once, and the words after it when the page has
+   * Shows what the model writes with a row set by hand: the next word at once, and the words after it when the page has
    * computed them.
    */
   #show(held: Held, pen: Pen, { logProbs, ids }: Written) {
