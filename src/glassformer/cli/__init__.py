@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; for a system error, its file, if any, and its reason without the number."""
+    """Return the message of an error; for a system error, the file's name, if any, and the reason."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

@@ -91,7 +91,7 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _heads(explanation: Explanation) -> str:
-    """Return a description of the heads whose attention is shown, and of the step."""
+    """Return a description of the heads whose attention is shown, and of the step from which the attention comes."""
     alignment = explanation.alignment
     assert alignment  # an explanation with a table always has an alignment
     step = "after the token is chosen" if alignment.shift else "while the token is chosen"

@@ -42,7 +42,7 @@ class Parts(NamedTuple):
     ] = PART_BYTES
 
     def run(self, make_job: "Callable[[], BulkJob]") -> None:
-        """Make the missing parts of a job or of a share of the job, here or on Ray; or finish the job.
+        """Make the missing parts of a job, or of one share of it, on this machine or on Ray; or finish the job.
 
         Raises:
             ConfigError: the options contradict each other.

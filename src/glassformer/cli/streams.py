@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 def prepare_streams() -> None:
-    """Make the standard streams usable: open, and in UTF-8 with any locale.
+    """Make sure that the standard streams are open, and use UTF-8 under every locale.
 
     A closed standard error is replaced by the null device, which discards messages. Otherwise, a file that is opened
     later could get the number of standard error and receive messages by mistake. Closed standard input is also

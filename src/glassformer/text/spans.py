@@ -181,7 +181,7 @@ def _known(text: str) -> Iterator[ProtectedSpan]:
 
 
 def _counts(kind: str, found: str) -> bool:
-    """Return whether the characters that the pattern of this kind found are a span."""
+    """Return whether characters that match the pattern of this kind are really a span."""
     if kind == "number":
         return sum(map(str.isdigit, found)) >= FEWEST_DIGITS
     if kind == "braces":  # words between braces are text

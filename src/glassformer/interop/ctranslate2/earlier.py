@@ -1,6 +1,6 @@
 """Convert models from CTranslate2 before 3.0 (2019–2022) to today's variable names and today's `config.json`.
 
-The rules are those by which CTranslate2 still loads such models: `TransformerModel` in its `src/models/transformer.cc`,
+CTranslate2 still loads such models by the same rules: see `TransformerModel` in its `src/models/transformer.cc`,
 `SequenceToSequenceModel::initialize` in `src/models/sequence_to_sequence.cc`, and `build_embeddings_scale` in
 `src/layers/transformer.cc`.
 """

@@ -138,8 +138,8 @@ def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialT
     start = values.get("decoder_start_token", values["bos_token"])
     if start is None and not texts.prefix:
         raise ConfigError(
-            "config.json: decoder_start_token: expected a token, got null: this model's callers give the first token "
-            "of each target; write it into that file, such as the token of the target language"
+            "config.json: decoder_start_token: expected a token, got null, because this model's callers give the first "
+            "token of each target; write this token, such as a token for the target language, into config.json"
         )
     if start is not None and texts.prefix:
         raise ConfigError(

@@ -104,7 +104,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
 
 
 def _config(bundle: Bundle, dtype: str) -> dict[str, Any]:
-    """Return the config.json by which transformers.js finds the files and shapes the cache."""
+    """Return the config.json by which transformers.js finds the files and gets the shape of the cache."""
     config = bundle.model_config
     return {
         "architectures": ["MarianMTModel"],

@@ -138,7 +138,7 @@ def _decoded(name: str, data: bytes, charset: Callable[[str], str | None] | None
         text = data.decode(encoding)
         if text.encode(encoding) == data:
             return text, encoding
-        raise DataError(f"{name}: expected text in {encoding} that stays the same when written; convert it to UTF-8")
+        raise DataError(f"{name}: expected text that {encoding} writes back as the same bytes; convert it to UTF-8")
     except LookupError as error:
         raise DataError(
             f"{name}: expected a known encoding, got {shortened(encoding)}; convert the file to UTF-8"

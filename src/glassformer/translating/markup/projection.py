@@ -5,8 +5,8 @@ remain nested. If no word of the translation comes from a tag's words, the tag i
 necessary inside another tag, so that no pair of tags is empty. A point (a mark without content, such as an image) stays
 next to the word that it touched, or else goes before the word that followed it.
 
-Programs fill some placeholders by their order, also placeholders in tags. If the alignment would change this order,
-tags are put by their position instead.
+Programs fill some placeholders by their order, including placeholders in tags. If the alignment would change this
+order, tags are put by their position instead.
 """
 
 from bisect import bisect_left, bisect_right
@@ -360,7 +360,7 @@ class _Level:
         return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place), self._spaces(tag, place))
 
     def _spaces(self, tag: Tag, place: int) -> tuple[str, str]:
-        """Return the spaces before and after a point, which may touch a word here but a comma in the source."""
+        """Return the spaces before and after a point, which may touch a word where the source has a comma."""
         if not tag.opening.parts or tag.space != "kept":
             return "", ""
         before, after = (
