@@ -14,9 +14,9 @@
 # # Look inside with nnsight
 #
 # [nnsight](https://nnsight.net) reads and edits the inputs and outputs of modules during a forward pass. nnsight works
-# with a `gf.Transformer` without changes. This page runs three experiments with nnsight and with [named
-# points](../../src/glassformer/model/taps.py#record), and compares the numbers. Then the page shows which values only
-# the named points reach.
+# with a `gf.Transformer` without changes. This page compares nnsight with [named
+# points](../../src/glassformer/model/taps.py#record) in three experiments, and shows which values only named points
+# reach.
 #
 # All numbers come from the run of `make demo` and were computed when this page was built.
 
@@ -57,8 +57,8 @@ def preference(logits):
 {"tired": preference(model(tired, prefix)), "wide": preference(model(wide, prefix))}
 
 # %% [markdown]
-# nnsight gives every module the attributes `source` and `output`, but our model already has submodules with these
-# names. nnsight therefore renames them to `E_source` and `E_output`, with a warning.
+# nnsight's `source` and `output` are also names of two submodules of our model, so nnsight calls these submodules
+# `E_source` and `E_output`, with a warning.
 
 # %%
 with warnings.catch_warnings(action="ignore"):
@@ -67,9 +67,8 @@ with warnings.catch_warnings(action="ignore"):
 # %% [markdown]
 # ## Read
 #
-# nnsight reads values from modules, and `gf.record` reads the same values from named points. The cell prints the
-# largest difference of each pair. The differences are rounding errors, because attention normally runs in one fused
-# kernel, but step by step while its values are recorded.
+# nnsight reads values from modules, and `gf.record` reads the same values from named points. The differences are
+# rounding errors: attention runs in one fused kernel, but step by step while its values are recorded.
 
 # %%
 with glass.trace(wide, prefix):
@@ -133,7 +132,7 @@ assert torch.allclose(by_nnsight, by_point, atol=1e-4)
 # ## Ablate heads
 #
 # The input of `output_projection` contains all heads side by side, so nnsight can set one head to 0. `without_heads`
-# makes the same edit for `gf.intervene`. This cell ablates each head of the last cross-attention in turn:
+# makes the same edit for `gf.intervene`. This cell ablates the heads of the last cross-attention in turn:
 
 # %%
 name, width = "decoder.layers.1.cross_attention", model.config.d_v
@@ -167,7 +166,7 @@ pictures.bars(
 #
 # No module returns attention weights, because the fused kernel never stores them. `gf.record` makes attention compute
 # step by step, and records the scores before the mask, the weights after the softmax, and each head's weighted values.
-# This cell reads the weights of all heads at the step at which the decoder chooses the pronoun.
+# These are the weights of all heads when the decoder chooses the pronoun.
 
 # %%
 layers = range(model.config.decoder_layers)
@@ -210,9 +209,9 @@ for one in hidden.values():
 # %% [markdown]
 # ### Modules that are never called
 #
-# A hook sees a module only if the module is called. Cross-attention does not call its `input_projection`, but
-# multiplies by parts of its weight, because the keys and values of the encoder's output are computed once for the whole
-# translation. A translation calls `model.encode` and `model.advance`, never the model itself.
+# A hook sees a module only if the module is called. Cross-attention does not call its `input_projection`, but uses
+# parts of its weight, because the keys and values of the encoder's output are computed once for the whole translation.
+# A translation calls `model.encode` and `model.advance`, never the model itself.
 
 # %%
 called = []
@@ -261,9 +260,8 @@ assert len(steps.history("log_probs")) == len(steps.history(f"{name}.query")) ==
 #
 # nnsight and named points can observe the same forward pass. nnsight can also look between modules: `.source` rewrites
 # a `forward`, so that nnsight sees each call and each variable. Unless a point is recorded, attention computes neither
-# scores nor weights. While `gf.record` records a point of attention, nnsight finds the scores, too. (The names after
-# `.source` come from the lines of our code and change when the code changes. The [named points](../reference.md#points)
-# are part of the interface.)
+# scores nor weights. During a recording, nnsight finds the scores, too. (The names after `.source` come from the lines
+# of our code and change when the code changes. The [named points](../reference.md#points) are part of the interface.)
 
 # %%
 with gf.record(model, f"{name}.scores") as trace, glass.trace(wide, prefix):
