@@ -96,8 +96,8 @@ assert longest == max_length(model.config, source.shape[1], extra_length=50)
 
 # %% [markdown]
 # Here is one step of the loop, slowly. The decoder reads `<bos>`. A softmax turns the *logits* of the last position
-# into the probabilities of the first token. (`decode` gets the source once more only to see where it is padded: the mask of
-# cross-attention hides that padding.)
+# into the probabilities of the first token. (`decode` gets the source again only for its padding, which the mask of
+# cross-attention hides.)
 
 # %%
 target_input = torch.tensor([[bos_id]])  # (1, 1)
@@ -319,8 +319,7 @@ assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
 # ### One step as a table
 #
 # Take the beam of 2 after its first step. It holds two beginnings, *the* and *this*. Continue each of them with every
-# token that may follow, and multiply the probabilities. These are the *candidates*; the best two are kept. (The tree
-# shows the first four.)
+# token that may follow, and multiply the probabilities. These are the *candidates*; the best two are kept.
 
 # %%
 candidates = []
@@ -461,7 +460,7 @@ assert beam(table_log_probs(early), 3, 5, alpha=0)[0][2] == stopped[0][2]
 # A beam of $N$ keeps the $N$ best *beginnings*, and greedy's own beginning may not be among them. In the next table,
 # greedy search writes *the bird*, with 0.55 · 0.38 = 0.209. After two tokens, *this cat* (0.45 · 0.52 = 0.234) and *this
 # dog* (0.216) push *the bird* out of a beam of 2. Only then does it turn out that each of them goes on in two ways,
-# `<eos>` or *bird*, and neither way is certain. The best output left is *this cat bird*, with 0.234 · 0.6 = 0.1404. A beam
+# `<eos>` or *bird*. The best output left is *this cat bird*, with 0.234 · 0.6 = 0.1404. A beam
 # of 3 has room for all three beginnings:
 
 # %%
@@ -519,15 +518,14 @@ for size, several in by_size.items():
 #
 # Its searches ask a model for one thing only: "one more token, please". This is the [Step
 # protocol](../src/glassformer/decoding/step.py#Step). `start` returns a state. `advance` takes it with the newest
-# tokens, and returns log probabilities and the next state. `table_step`, in the folded code of the tree, is such an
-# object for a table, so that a table can be searched like a Transformer.
+# tokens, and returns log probabilities and the next state. `table_step` makes such an object from a table.
 #
 # </details>
 #
 # ### Score and length penalty
 #
 # `translate` takes `beam_size`, `length_penalty` and `n_best`. The best output is the translation; the others are its
-# `alternatives`. The score follows the formula, with $n$ the number of tokens, `<eos>` included:
+# `alternatives`. The score follows the formula:
 
 # %%
 [translation] = translator.translate([text], beam_size=4, n_best=4)
@@ -614,17 +612,14 @@ assert forced_il.log_prob < translation.log_prob
 
 # %%
 pairs = zip(forced_il.tokens, forced_il.token_log_probs)
-confidence = {}
-for place, (token, log_prob) in enumerate(pairs, 1):
-    confidence[f"{place}  {token}"] = math.exp(log_prob)
-
+confidence = {f"{i}  {token}": math.exp(log_p) for i, (token, log_p) in enumerate(pairs, 1)}
 lowest = min(confidence, key=confidence.get)
-least = confidence[lowest]
+n, least = len(confidence), confidence[lowest]
 pictures.bars(
     confidence,
     x_label="probability of the token",
     numbers=".3f",
-    alt=f"A bar for each of {len(confidence)} tokens. The shortest is {lowest} with {least:.4f}.",
+    alt=f"A bar for each of {n} tokens. The shortest is {lowest} with {least:.4f}.",
 )
 
 # %% tags=["hide-input", "check"]
@@ -702,7 +697,7 @@ for (name, probs), setting in zip(bent.items(), settings, strict=True):
 
 # %% [markdown]
 # The lines count the tokens that can still be drawn. The picture shows the eight most probable tokens (the same in
-# each panel). Greedy search would write the first of them; a beam may end up with another one. A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a chance. At
+# each panel). A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a chance. At
 # temperature 1.3, the most probable token loses probability, most of it to the many tokens that are not shown. `top_k`
 # and `top_p` cut this tail off.
 
@@ -844,9 +839,8 @@ assert scores[0.6][0] < scores[0.6][1]
 #
 # ### What do many believe?
 #
-# *"A length penalty punishes long outputs."* Its name says so, but it does the opposite. `log_prob` is negative, and a
-# negative number that is divided by a larger number comes closer to 0. So a larger $\alpha$ helps long outputs: in the lines
-# above, the long output wins with 0.6 and 1, and loses only without a penalty.
+# *"A length penalty punishes long outputs."* Its name says so, but it does the opposite: in the lines above, the long
+# output wins with 0.6 and 1, and loses only without a penalty.
 #
 # ### A batch that changes its results
 #
