@@ -180,7 +180,7 @@ def test_the_first_token_of_targets_is_what_config_json_adds_to_a_null(tmp_path)
     attributes = {"num_heads": np.int8(3), "user_decoder_start_tokens": FLAG[1]}
     folder = write_earlier(today(tmp_path / "new"), tmp_path / "theirs", 5, "TransformerSpec", 4, attributes)
     with pytest.raises(
-        ConfigError, match=r"config\.json: decoder_start_token: expected a token, got null: .* write it"
+        ConfigError, match=r"config\.json: decoder_start_token: expected a token, got null, .* write this token"
     ):
         imported(folder)
     (folder / "config.json").write_text('{"decoder_start_token": "t5", "bos_token": "t6"}')
