@@ -193,8 +193,8 @@ torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config
 #
 # [measure/parts.py](measure/parts.py) compares six kinds of models, three of each, with seeds 1, 2 and 3. All have
 # the demo's size and data, and a third of its training (600 steps). The first kind has everything in place. Three
-# kinds lack one part each. Two have a single head of $d_k = 128$ instead of eight heads of 16, one with the division
-# and one without. If the reason for $\sqrt{d_k}$ is right, a wide head must miss it most.
+# kinds lack one part each. The last two kinds have a single head of $d_k = 128$ instead of eight heads of 16, one with
+# the division and one without. If the reason for $\sqrt{d_k}$ is right, a wide head must miss it most.
 #
 # Models with a mistake are tested with the same mistake. *Exact* is the share of sentences whose greedy translation
 # equals the reference, word for word, in %. "Test" is like the training data; "unseen-combinations" has pairs of
@@ -314,8 +314,8 @@ for name, other in COUNTERPART.items():
 #   division, 99 of 100 coreference pairs have both sentences right; without the division, fewer than 50 of 100.
 # - **Without positions, the models lose about 20 points on "test", and still get 70 of 100 sentences exactly right.**
 #   "A bag of words" is wrong twice. The decoder knows the order of what it writes, through its mask. And a bag of
-#   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where
-#   the model has not seen which order is sensible, it loses 30 points.
+#   words may have only one sensible order: "the", "cat", "slept", "on", "the", "rug". On unseen combinations, where the
+#   models have not seen which order is sensible, they lose 30 points.
 #
 # So all three parts matter in this experiment, and the usual order of importance is reversed: the least famous part
 # matters most.

@@ -62,8 +62,8 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # 3. *its gender in French*: of "animal" or of "rue".
 #
 # Each step could be taken by the encoder (which may write the result into the vector of "it"), or by the decoder at the
-# moment when it has to write the pronoun. The picture with the lines claims the encoder. If a head is needed, the model
-# becomes unsure or wrong without this head.
+# moment when it has to write the pronoun. The picture with the lines claims that the encoder takes all of them. If a
+# head is needed, the model becomes unsure or wrong without this head.
 #
 # ## The mathematics
 #
@@ -81,8 +81,8 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 #
 # ## Line by line
 #
-# First the choice itself, in both sentences: after the words that the decoder has read, how does it rate the two
-# pronouns?
+# First the choice itself, in both sentences: after the words that the decoder has read, how probable does it find the
+# two pronouns?
 
 # %%
 eos, bos = bundle.model_config.eos_id, bundle.model_config.bos_id
@@ -379,7 +379,7 @@ for seed, found in measured.items():
 # %% [markdown]
 # Compare the two halves of each line, and three different programs appear, all in the decoder:
 #
-# - **Model 1 looks it up.** A head of the first layer reads the adjective, whatever it is. Then two heads of the
+# - **Model 1 looks up the noun.** A head of the first layer reads the adjective, whatever it is. Then two heads of the
 #   second layer look at the noun that fits: at the animal if the adjective was "tired", at the place if it was "wide"
 #   (weights of 0.95 and 0.02, and the reverse).
 # - **Model 2 collects, then chooses.** Two heads of self-attention *always* look at the French words, one for the
@@ -404,10 +404,10 @@ for seed, found in measured.items():
 #
 # ### Several heads at once
 #
-# Switch off the strongest head, then the two strongest, and so on, in the order of their individual cost. Solid lines:
-# pairs of unequal gender. Dashed lines: the control, 300 pairs of *equal* gender. There, "il" or "elle" is right
-# whatever "it" is, so that nothing has to be decided. (For these pairs, the heads are ordered by their cost on these
-# pairs.)
+# Switch off the strongest head, then the two strongest, and so on, in the order of their individual cost. The solid
+# lines show pairs of unequal gender. The dashed lines show the control, 300 pairs of *equal* gender. There, "il" or
+# "elle" is right whatever "it" is, so that nothing has to be decided. (For these pairs, the heads are ordered by their
+# cost on these pairs.)
 
 # %% tags=["hide-input"]
 figure, axes = pictures.canvas(6.4, 3.2)
