@@ -177,7 +177,7 @@ def chrf(hypotheses: Sequence[str], references: References) -> Score:
 def exact_match(hypotheses: Sequence[str], references: References) -> Score:
     """Return the share of lines whose hypothesis equals a reference, up to white space.
 
-    For transliterated words, the literature calls this accuracy.
+    For transliterated words, the literature calls this share accuracy.
 
     Raises:
         DataError: the numbers of hypotheses and references differ, or are 0.
@@ -188,7 +188,7 @@ def exact_match(hypotheses: Sequence[str], references: References) -> Score:
 def word_error(hypotheses: Sequence[str], references: References) -> Score:
     """Return the share of lines whose hypothesis differs from all of the line's references: 100 − `exact_match`.
 
-    Where each line is the pronunciation of one word, the literature calls this WER, the share of wrong words.
+    Where each line is the pronunciation of one word, the literature calls this share WER.
 
     Raises:
         DataError: the numbers of hypotheses and references differ, or are 0.
@@ -290,8 +290,8 @@ def _bleu(language: str, **options: bool) -> Metric:
 def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
     """Return a metric: the edits (insertions, deletions, replacements) in all lines per unit of the references.
 
-    If there are several references, the reference with the fewest edits counts, and among equals the longest reference.
-    The rate exceeds 100 if hypotheses are much too long.
+    If there are several references, the reference with the fewest edits counts, and if several have equally few edits,
+    the longest of them counts. The rate exceeds 100 if hypotheses are much too long.
     """
     return Metric(
         name=name,

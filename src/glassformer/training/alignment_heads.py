@@ -139,7 +139,7 @@ def _looks(model: Transformer, pairs: Sequence[_Pair]) -> list[_Looks]:
 
 
 def _best_heads(looks: _Looks, reference: Sequence[_Links], linking: _Linking) -> Alignment:
-    """Return the set of heads of one layer with the largest agreement; each set adds one head to the previous set."""
+    """Return the set of heads of one layer with the largest agreement; the compared sets grow by one head at a time."""
 
     def agreement(heads: list[int]) -> float:
         compared = [

@@ -142,9 +142,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop: float) -> tuple[Loss, Tensor]:
     """Return the loss of these logits z (R, V) and its gradient, both without the part that is equal for all entries.
 
-    The probabilities have the dtype of the logits. In bf16, this rounding changes the probabilities by 0.2 % at most,
-    far less than the rounding of the logits has changed them. log Σ exp z equals z − log p for every entry. log Σ exp z
-    is computed from the entry with the largest p, because the largest p has the smallest relative error.
+    The probabilities are rounded to the dtype of the logits. In bf16, this rounding changes a probability by 0.2 % at
+    most, far less than the earlier rounding of the logits has changed the probability. log Σ exp z equals z − log p for
+    every entry. log Σ exp z is computed from the entry with the largest p, because the largest p has the smallest
+    relative error.
     """
     passes = 2 if r_drop else 1
     precise = torch.promote_types(logits.dtype, torch.float32)

@@ -318,7 +318,8 @@ def _best_sharpness(held: Sequence[_Batch], start: float) -> float:
     """Return the factor of the logits, 1 / T, with the lowest loss.
 
     The loss is convex in the factor, so Newton's method finds the minimum. Each step narrows an interval that contains
-    the minimum. If a step would leave this interval, the geometric mean of its ends is the next factor instead.
+    the minimum. If a step would leave this interval, the geometric mean of the interval's ends is the next factor
+    instead.
     """
     low, high = _SHARPNESS
     sharpness = start
