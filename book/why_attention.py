@@ -262,12 +262,12 @@ assert [round(below["GRU"][band]) for band in (1, 4)] == [7, 46]
 #
 # <details><summary>A chart that misleads: all kinds of sentences together</summary>
 #
-# With all kinds of sentences, the share without attention *rises* again, at 13 and 14 words. Does the bottleneck like
-# long sentences? No: the grammar has kinds of sentences, and each length has its own mixture. At 13 and 14 words, more
-# than half of the sentences are of the kind *The animal didn't cross the street because it was too tired.* Training has
-# thousands of them, and all are made by the same frame. That is probably why even a small memory holds them. On this
-# frame, the GRU without attention was even better than the one with attention. A length alone explains little: look at
-# what the sentences of a length are made of.
+# With all kinds of sentences, the share without attention *rises* again, at 13 and 14 words (the chart is folded with
+# its code, below). Does the bottleneck like long sentences? No: the grammar has kinds of sentences, and each length has
+# its own mixture. At 13 and 14 words, more than half of the sentences are of the kind *The animal didn't cross the
+# street because it was too tired.* Training has thousands of them, and all are made by the same frame. That is probably
+# why even a small memory holds them. On this frame, the GRU without attention was even better than the one with
+# attention. A length alone explains little: look at what the sentences of a length are made of.
 #
 # </details>
 
