@@ -76,7 +76,7 @@ def test_the_table_has_a_row_of_figures_for_each_entry(figures):
         row = training.summary(figures, rival)[name]
         assert f"| {name} | {row['tokens_per_second'].text()} | {row['ratio'].text(2)} |" in text
     assert training.summary(figures, rival)["torch_nn, fp32"]["ratio"].median == 1
-    assert re.search(r"\| ours, fp32 \| [\d.]+ \(", text.split("Speed of ours")[1])
+    assert re.search(r"\| ours, fp32 \| [\d.]+ \(", text.split("Speed of glassformer")[1])
 
 
 @pytest.mark.slow

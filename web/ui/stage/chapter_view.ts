@@ -120,7 +120,7 @@ export function createStrip(app: App) {
     whole.tabIndex = -1; // the arrow keys reach this button, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);
     steps.ariaLabel = app.t("chapter.strip");
-    refill(close, cross, app.t("chapter.leave"));
+    refill(close, cross, element("span", {}, app.t("chapter.leave")));
     named(close, app.t("chapter.close"));
     close.hidden = chapter === 0;
     made.toggleAttribute("data-open", chapter > 0);
