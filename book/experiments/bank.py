@@ -67,9 +67,9 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 #
 # $$m = \log p(\text{right}) - \log p(\text{wrong})$$
 #
-# in nats, given the source and what is written so far. The *fall* caused by a word is $m$ minus the margin when no
-# position may look at this word. To hide a word, we set its scores to −∞ in the encoder's self-attention and in
-# cross-attention, so that its weight is 0.
+# in nats, given the source and what is written so far. If no position may look at a word, the margin is another one,
+# $m'$. The *fall* caused by this word is $m - m'$. To hide a word, we set its scores to −∞ in the encoder's
+# self-attention and in cross-attention, so that its weight is 0.
 #
 # *Blanking* a written word sets its embedding to the zero vector. Its position is still there, but its meaning is
 # gone. We blank the written words that the other translation does not have ("rivière", "nage", "rejoindre").

@@ -351,7 +351,7 @@ assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] fo
 #   decoder: hiding the token from the decoder alone still has more than 90 % of the effect. In this model, the decoder
 #   has to read a word at the word's own position.
 # - Tokens with a great effect and little attention exist, but they are rare: 2 to 3 in 100.
-# - The most attended token is the grammar's origin more often than the most important token is. So these are three
+# - The grammar's origin is the most attended token more often than it is the most important one. So these are three
 #   different things, and attention lies between importance and [the alignment](alignment.py).
 #
 # ## The experiment: heads

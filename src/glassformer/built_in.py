@@ -34,9 +34,9 @@ _HIDDEN = "demo: the run in ./demo, which hides the model in the package; write 
 
 
 def run_folder(run: str | Path) -> Path:
-    """Return the folder of a run that a user names: the model in the package for `demo`, unless ./demo is a run.
+    """Return the folder of a run; the name `demo` means the model in the package, unless the folder ./demo is a run.
 
-    If the name is `demo`, a line on stderr says once per process which of these two folders is used.
+    If the name is `demo`, a line on stderr says once per process whether the package's model or ./demo is used.
     """
     if str(run) != BUILT_IN:
         return Path(run)

@@ -310,8 +310,8 @@ class Translator:
 
         if not isinstance(self.engine, TorchEngine):
             raise ConfigError(
-                f"the engine {self.engine.name} does not show what it computes: choose the engine torch, on a run's "
-                "own folder"
+                f"the engine {self.engine.name} does not show what it computes: choose the engine torch, and give the "
+                "run's folder instead of an export"
             )
         return self.engine
 

@@ -129,7 +129,7 @@ export interface Search {
   lengthPenalty: number;
 }
 
-/** A sentence, translated and traced under changes. */
+/** A sentence with its translation and trace, computed with the changes that the reader has made to the model. */
 export interface Translated extends Sentence {
   text: string;
   search: SearchResult;

@@ -79,7 +79,7 @@ class Alignment:
         return f"decoder.layers.{self.layer}.cross_attention"
 
     def shifted(self, rows: Sequence[T]) -> tuple[T, ...]:
-        """Return the row of each target token, given one row per decoding step.
+        """Return the row of attention weights of each target token, given the rows of all decoding steps.
 
         With shift 1, `<eos>` has the row of the last step, because `<eos>` is not the input of any step.
         """

@@ -88,8 +88,8 @@ def spans_of(text: str) -> tuple[Term, ...]:
 def masked(text: str, tokenizer: Tokenizer) -> Masked:
     """Return a text with placeholder tokens in place of its protected spans.
 
-    A text that consists only of spans does not change. A span also stays in the text if all placeholder tokens are
-    used, or if the tokenizer would join its token to the letters next to it.
+    A text that consists only of spans does not change. A span also stays in the text if no placeholder token
+    is left for the span, or if the tokenizer would join the placeholder token to the letters next to it.
     """
     terms = spans_of(text)[: len(PLACEHOLDERS)]
     if not terms or not any(character.isalnum() for character in without_spans(text)):

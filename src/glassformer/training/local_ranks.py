@@ -219,7 +219,7 @@ def _slots(row: Float[Tensor, "N"], shapes: Sequence[torch.Size]) -> list[Tensor
 
 
 def _turn(slots: Sequence[Tensor], share: Sequence[int], dtype: torch.dtype) -> None:
-    """Replace the matrices of this share by the results of `turned`."""
+    """Replace the matrices at these places by the results of `turned`. `share`: the places of this rank's matrices."""
     for place, change in zip(share, turned([slots[place] for place in share], dtype), strict=True):
         slots[place].copy_(change)
 

@@ -449,8 +449,8 @@ class BeamScene {
   }
 
   /**
-   * Returns the scene's word as a button. The button moves the beam to where the rival gains most; after that, it opens
-   * the figure.
+   * Returns the scene's word as a button. The first click moves the beam to where the rival gains most; the next one
+   * opens the figure.
    */
   #pill(text: string) {
     const { t } = this.#app;
@@ -681,7 +681,7 @@ class BeamScene {
   }
 
   /**
-   * Returns a text about the head whose beam is dotted: to which word this head attends now. The text is "" if the head
+   * Returns a text about the head whose line is dotted: to which word this head attends now. The text is "" if the head
    * does not depend on the head whose row the reader has set by hand.
    */
   #later({ looks, pale, translated }: Subject): Child {

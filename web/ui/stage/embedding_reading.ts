@@ -45,7 +45,7 @@ export interface EmbeddingReading {
   /** The kind of positions; also "none" if the reader has switched them off. */
   positions: PositionKind;
   waves: Wave[];
-  /** The open dimension, and the arithmetic of its numbers. */
+  /** The dimension that the reader has opened, and the arithmetic of its numbers. */
   open: { at: number; kind: Summed; made: Record<Summed, Explanation> };
   notes: string[];
   /** The most similar words, nearest first; null if the page lacks the whole table. */

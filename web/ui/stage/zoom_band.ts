@@ -17,8 +17,8 @@ export function stripX(width: number, count: number, at: number) {
 }
 
 /**
- * Returns the name of a vector's step and the strip with the vector's numbers. `width`: of the panel. `more`: further
- * elements inside the strip's box.
+ * Returns a heading that names the step which computes a vector, and a strip with the vector's numbers. `width`: of the
+ * panel. `more`: further elements inside the strip's box.
  */
 export function vectorBand(
   step: HTMLElement,

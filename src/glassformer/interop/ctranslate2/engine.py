@@ -308,7 +308,7 @@ def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     A job is decoded again if its outputs depend on its batch, or contain `<pad>` or `<bos>`.
     """
     # The batch's length limit is the longest limit of its jobs. A job decoded alone ends at its own limit, after
-    # max_length - 1 tokens, where its unfinished hypotheses compete with hypotheses that finish at this step.
+    # max_length - 1 tokens, where its unfinished hypotheses compete with those that finish in its last step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
     return beyond or _has_strays(job, written, search) or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 

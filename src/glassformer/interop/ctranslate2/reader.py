@@ -143,8 +143,8 @@ def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialT
         )
     if start is not None and texts.prefix:
         raise ConfigError(
-            f"target_prefix: expected none beside decoder_start_token = {quoted(start)}, got {quoted(texts.prefix)}: a "
-            "run's outputs begin with one fixed token; such a model cannot be imported"
+            f"target_prefix: expected none beside decoder_start_token = {quoted(start)}, got {quoted(texts.prefix)}; "
+            "a model with both cannot be imported, because a run's outputs begin with only one fixed token"
         )
     source_eos = values["add_source_eos"] or texts.source_eos
     if source_eos is None:

@@ -285,7 +285,7 @@ def _refused(name: str, what: str) -> ConfigError:
 
 
 def _check_size(variables: Variables, wanted: Sequence[_Wanted]) -> None:
-    """Refuse a file whose aliases would fill the memory."""
+    """Refuse a file in which so many aliases name the same weights that their copies would fill the memory."""
     stored = sum(one.numbers.size for one in {id(one): one for one in variables.values()}.values())
     needed = sum(math.prod(shape) for weight in wanted for _, shape in weight.parts if not weight.optional)
     if needed > MOST_COPIES * stored:

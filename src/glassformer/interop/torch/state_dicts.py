@@ -343,7 +343,7 @@ def _widest(weights: StateDict) -> torch.dtype:
 
 
 def norm_difference(model: Transformer) -> float:
-    """Return the largest difference between the logits of a model and of the Annotated Transformer with its weights.
+    """Return how far a model's logits differ at most from the Annotated Transformer's logits with the same weights.
 
     The tokens are random. The Annotated Transformer's layer norm adds 1e-6 to the unbiased standard deviation; our
     layer norm adds 1e-5 to the variance.
@@ -572,9 +572,10 @@ def _first_names(family: Family) -> Iterator[str]:
 
 
 def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the gains of the layer norms, scaled so that our norm equals a norm with the unbiased deviation, up to ε.
+    """Return the scaled gains of the layer norms, with which our norm gives the results of their norm, except for ε.
 
-    The unbiased standard deviation (with n − 1) is √(variance · n/(n − 1)), so the gain is multiplied by √((n − 1)/n).
+    Their norm divides by the unbiased standard deviation (with n − 1), which is √(variance · n/(n − 1)). So the gains
+    are multiplied by √((n − 1)/n).
     """
     if not family.unbiased_norm:
         return {}

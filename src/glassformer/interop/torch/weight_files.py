@@ -95,7 +95,9 @@ def _parts(path: Path) -> list[Path]:
         index = read_any_json(path)
         parts = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(parts, dict) or not all(isinstance(name, str) for name in parts.values()):
-            raise CheckpointError(f"{path}: expected the file of each weight under 'weight_map'; copy the file again")
+            raise CheckpointError(
+                f"{path}: expected the file's name for each weight under 'weight_map'; copy {path.name} again"
+            )
         names = sorted({*parts.values()})
         for name in names:
             if Path(name).name != name:

@@ -151,8 +151,8 @@ class SplitTexts:
     def _check_kept(self, kept: KeptBits, pairs: int) -> None:
         """Raise an error if the folder was prepared with different training pairs.
 
-        The training pairs differ if this version of the corpus doctor leaves out different pairs from the version that
-        prepared the folder. A resumed training run must continue with the pairs that it began with.
+        The training pairs differ if another version of the corpus doctor prepared the folder, and left out other pairs
+        than this version does. A resumed training run must continue with the pairs that it began with.
         """
         content, before = BytesIO(), self.folder.manifest.hashes.get(KEPT_FILE)
         np.save(content, kept)

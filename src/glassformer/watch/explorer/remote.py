@@ -110,7 +110,7 @@ class _ScoreQuestion(_Traced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GradientQuestion(_Traced):
-    """How does log p(word) − log p(rival) in a row of the target depend on the input at each source position?"""
+    """How does log p(word) − log p(rival) at a target position depend on the input at each source position?"""
 
     kind: Literal["gradient"]
     row: int

@@ -203,11 +203,11 @@ def diagnose(
     Each loss is measured at its own best temperature, so a mistake that only makes the probabilities sharper or flatter
     is never a suspect.
 
-    A mistake is a suspect only if its loss is lower beyond chance. Two conditions must hold: the interval of the
-    difference, by paired bootstrap, does not contain 0; and the loss with the mistake is outside the interval of the
-    loss without a mistake, whose width is about the effect of training on other pairs. In addition, a suspect must make
-    the pairs at least 20 n times as probable, where n is the number of mistakes. The last condition excludes tiny
-    differences between losses near 0.
+    A mistake is a suspect only if its loss is lower beyond chance. Three conditions must hold. The interval of the
+    difference, by paired bootstrap, does not contain 0. The loss with the mistake is outside the interval of the loss
+    without a mistake; training on other pairs moves the loss by about the width of this interval. The mistake makes the
+    pairs at least 20 n times as probable, where n is the number of mistakes; this excludes tiny differences between
+    losses near 0.
 
     Args:
         subject: a model, a translator, or the folder of a run.

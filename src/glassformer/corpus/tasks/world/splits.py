@@ -181,7 +181,7 @@ def _take_pairs(size: int, pairs: _Pairs, kind: str, number: int, taken: set[str
 
 
 def _coreference_pairs(seed: int, equal: bool) -> _Pairs:
-    """Yield minimal pairs about animals and places that never occur together in training, in turn."""
+    """Yield minimal pairs, each about an animal and a place that never occur together in training."""
     draw = Draw(f"{seed} coreference {equal}")
     unmet = [(animal, place) for animal, place in PAIRS if held_back(seed, "meeting", (animal.english, place.english))]
     for animal, place in cycle(pair for pair in unmet if (pair[0].gender == pair[1].gender) == equal):
