@@ -159,7 +159,7 @@ pictures.flow(
 #
 # | page | its question | minutes | read before |
 # |---|---|---|---|
-# | [The tour](tour.py) | How can numbers translate a sentence? | 12 | nothing |
+# | [The tour](tour.py) | How can numbers translate a sentence? | 13 | nothing |
 # | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 25 | the tour |
 # | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
 # | [Positions](positions.py) | How does the model know which word comes first? | 45 | embeddings |
@@ -174,7 +174,7 @@ pictures.flow(
 # | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
 # | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |
 # | [Grow it](grow_it.py) | What does each part of the model buy? | 20 | training |
-# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 35 | output and loss |
+# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 40 | output and loss |
 # | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
 # | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
 # | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 15 | embeddings |
