@@ -433,7 +433,8 @@ def test_characters_are_counted_as_the_service_counts_them(served, visit):
     assert count.text_content() == "0 of 5,000 characters"
     enter(page, "the 😀")
     assert count.text_content() == "5 of 5,000 characters"
-    page.locator("textarea").fill("the " * 1250)
+    with page.expect_request("**/v1/translate"):  # the page waits for a pause in typing before it asks
+        page.locator("textarea").fill("the " * 1250)
     assert "bad" not in (count.get_attribute("class") or "")
     asked = []
     page.on("request", lambda one: asked.append(one.url))
