@@ -15,6 +15,7 @@ from glassformer.translating.rescoring import Rescoring
 from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
 from glassformer.translating.searching import Searching
+from glassformer.translating.tagging import tagged_texts, tagging
 from glassformer.translating.translation import Translation, or_empty
 from glassformer.translating.writing import Writer
 
@@ -34,11 +35,8 @@ class Layers:
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start translating the texts of a request; return an iterator that waits for the translations."""
-        if any("</" in text for text in asked.texts):
-            from glassformer.translating.tagging import tagged_texts, tagging
-
-            if tagged := tagged_texts(asked):
-                return tagging(tagged, asked, self)
+        if tagged := tagged_texts(asked):
+            return tagging(tagged, asked, self)
         read, answer = self.reader.read(asked), self.search
         for layer in reversed([*self.needed(read)]):
             answer = partial(layer, below=answer)

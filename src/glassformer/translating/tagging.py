@@ -3,15 +3,17 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from glassformer.text.edits import edited
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.spans import protected_spans
-from glassformer.translating.markup.projection import Plain, detagged, retagged
-from glassformer.translating.markup.scanning import PLAIN, scanned
-from glassformer.translating.markup.units import Chunk, Unit, closings_of, unit_of
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Translation
+
+if TYPE_CHECKING:
+    from glassformer.translating.markup.projection import Plain
+    from glassformer.translating.markup.units import Chunk, Unit
 
 __all__ = ["TaggedText", "tagged_texts", "tagging"]
 
@@ -21,8 +23,8 @@ class TaggedText:
     """A text with pairs of numbered or named tags around some of its words."""
 
     text: str
-    unit: Unit
-    plain: Plain
+    unit: "Unit"
+    plain: "Plain"
 
     @classmethod
     def of(cls, text: str, patterns: Sequence[str]) -> "TaggedText | None":
@@ -30,6 +32,11 @@ class TaggedText:
 
         A tag inside another protected span, such as a plural or a match of a user's pattern, belongs to that span.
         """
+        # imported for the first text with a tag, so that a line without tags is translated sooner
+        from glassformer.translating.markup.projection import detagged
+        from glassformer.translating.markup.scanning import PLAIN, scanned
+        from glassformer.translating.markup.units import Chunk, closings_of, unit_of
+
         begins = {span.begin for span in protected_spans(text, patterns) if span.kind == "tag"}
         tokens = [
             one if one.role == "text" or one.begin in begins else one._replace(role="text")
@@ -56,6 +63,8 @@ class TaggedText:
         If the placeholders of the translation cannot be kept in order, the original text is returned instead. An
         alternative whose placeholders cannot be kept in order is left out.
         """
+        from glassformer.translating.markup.projection import retagged
+
         if one.status not in TRANSLATED or not one.text.strip():
             return replace(one, links=())
         chunks = retagged(self.plain, one.text, one.links)
@@ -68,7 +77,7 @@ class TaggedText:
             one, text=text, links=moved, alternatives=tuple(other for other in others if other.text != self.text)
         )
 
-    def _moved(self, links: Sequence[Link], chunks: Sequence[Chunk], text: str) -> Iterator[Link]:
+    def _moved(self, links: Sequence[Link], chunks: "Sequence[Chunk]", text: str) -> Iterator[Link]:
         """Yield the links between the words of the text with tags and the words of its translation with tags."""
         ours, theirs = (
             _Places(one, self.unit.begin, some) for one, some in ((self.text, self.unit.chunks), (text, chunks))
@@ -80,7 +89,7 @@ class TaggedText:
 class _Places:
     """Finds words of a text with tags by positions in the same text without tags."""
 
-    def __init__(self, text: str, begin: int, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, text: str, begin: int, chunks: "Sequence[Chunk]") -> None:
         self._words = word_spans(text)
         self._plain, self._moved = [0], [begin]
         for chunk in chunks:

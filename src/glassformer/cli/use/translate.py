@@ -96,9 +96,8 @@ def translate_command(
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
     document, of_decoding = None, list[str]()
-    if (
-        file or output or overrides
-    ):  # otherwise there is no document, and skipping this import makes one line from stdin faster
+    # Without these options, there is no document, and one line from stdin is translated without loading the formats.
+    if file or output or overrides:
         document, of_decoding = document_of(file, output, overrides or (), of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
