@@ -98,7 +98,7 @@ def write(name: str, figures: dict[str, Any], of: dict[str, Any], folder: Path =
 
 
 def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
-    """Return the figures that `write` wrote, or an empty dict if there is no file."""
+    """Return the figures that `write` stored under a name, or an empty dict if nothing is stored."""
     path = folder / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found

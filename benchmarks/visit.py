@@ -132,7 +132,7 @@ def frames_of_zooms(browser: Any, page: Path, rounds: int) -> dict[str, list[flo
 def work_between_frames(events: Sequence[dict[str, Any]]) -> list[float]:
     """Return the milliseconds of the main thread's own time in each frame, from the events of a trace.
 
-    Time in which the processor runs other programs does not count.
+    The time is processor time, so other programs on the machine do not lengthen it.
     """
     begun = [event for event in events if event["name"] == FRAME]
     thread = {(event["pid"], event["tid"]) for event in begun}

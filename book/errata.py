@@ -956,8 +956,8 @@ assert shares["without √d_model"] < 0.05
 
 # %% [markdown]
 # The last line is the commonest case in code: `nn.Embedding` as it comes, with rows from N(0, 1), *and* no factor.
-# These two departures from the paper cancel each other, and the word's share is that of the right model. Only one
-# departure alone goes wrong: rows from N(0, 1) *with* the factor, or small rows *without* it.
+# These two departures from the paper cancel each other: the word has the same share as in the right model. Each of them
+# alone goes wrong: rows from N(0, 1) *with* the factor, or small rows *without* the factor.
 #
 # More in [embeddings](embeddings.py#what-goes-wrong).
 #
@@ -1240,8 +1240,7 @@ torch.testing.assert_close(join_heads(trace["heads"])[0], torch.cat([*z], dim=-1
 #
 # Positions count from 0, so the second word has position 1. In the first row all angles are 0, so all sines are 0 and
 # all cosines are 1. If you count from 1, every word gets the pattern of the next position. All distances stay the same,
-# so a trained model still writes nearly the same words. But its numbers differ from those of the model that was
-# trained.
+# so a trained model still writes nearly the same words. But it computes other numbers than it did in its training.
 
 # %%
 from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]

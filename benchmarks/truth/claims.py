@@ -140,5 +140,5 @@ def expected(name: str, said: str, wanted: str) -> str:
 
 
 def first(*whys: str) -> str:
-    """Return the first reason why a claim is false, or "" if there is no reason."""
+    """Return the first of the reasons that is not "": why a claim is false; or "" if the claim is true."""
     return next((why for why in whys if why), "")
