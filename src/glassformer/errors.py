@@ -10,7 +10,7 @@ exception, so that code that does not know glassformer can catch its errors::
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
     │   └── CheckpointVersionError           the run was written by a newer glassformer
-    ├── RankError(RuntimeError) a process of a distributed training run was killed, hangs or fails
+    ├── RankError(RuntimeError)              a process of a distributed training run was killed, hangs or fails
     ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or rises and stays high
     ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
