@@ -94,6 +94,14 @@ def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+QUEUE = 'glassformer_queue{model="en-es"}'
+
+
+def until_in_engine(served: Served) -> None:
+    """Wait until one of two texts that share no batch is in the engine, which is stopped: then the other waits alone."""
+    until(lambda: served.metric(QUEUE) == 1, "no text is in the engine, or no other waits")
+
+
 def connected(served: Served, data: bytes = b"") -> socket.socket:
     """Return a connection on which some bytes have been sent."""
     client = socket.create_connection(("127.0.0.1", served.port), timeout=30)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 import psutil
 import pytest
 
-from serving.conftest import Served, connected, connections, service, until, until_ended
+from serving.conftest import QUEUE, Served, connected, connections, service, until, until_ended, until_in_engine
 
 pytestmark = pytest.mark.slow
 ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
@@ -24,7 +24,6 @@ HALF = "\ud800"
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 OWN_HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
-QUEUE = 'glassformer_queue{model="en-es"}'
 MEGABYTE = 1_000_000
 
 
@@ -70,10 +69,10 @@ def test_a_body_of_100_megabytes_takes_no_memory(attacked, path, how):
     assert attacked.json("/translate", ONE).status == 200
 
 
-def test_clients_that_do_not_read_their_answers_are_ended(attacked):
+def test_clients_that_do_not_read_their_answers_are_ended(attacked, quiet):
     body = json.dumps({"texts": ["the cat sees a dog. " * 100] * 30, "n_best": 4}).encode()
     # the answer does not fit into the system's buffers
-    assert len(attacked.ask("/v1/translate", body=body).body) > MEGABYTE
+    assert len(quiet.ask("/v1/translate", body=body).body) > MEGABYTE
     with ExitStack() as clients:
         for _ in range(3):
             clients.enter_context(connected(attacked, OWN_HEAD % len(body) + body))
@@ -256,6 +255,13 @@ PAGE = (
 JSON = "application/json"
 
 
+@pytest.fixture(scope="module")
+def quiet(run_folder) -> Iterator[Served]:
+    """Return a service with the default limits and times."""
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as one:
+        yield one
+
+
 @pytest.mark.parametrize(
     ("path", "body", "kind"),
     [
@@ -270,20 +276,20 @@ JSON = "application/json"
     ],
     ids=["text", "DeepL", "own", "JSON", "form", "auto", "detect", "file"],
 )
-def test_what_may_take_long_is_read_by_another_process(run_folder, path, body, kind):
-    with (
-        service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served,
-        ThreadPoolExecutor(1) as client,
-    ):
-        assert served.ask(path, body=body, content_type=kind).status == 200
-        assert len(served.engines()) == 2
-        os.kill(reader_of(served), signal.SIGSTOP)
-        waiting = client.submit(served.ask, path, body=body, content_type=kind)
-        assert served.get("/health").status == 200
-        assert served.json("/translate", ONE).status == 200
+def test_what_may_take_long_is_read_by_another_process(quiet, path, body, kind):
+    with ThreadPoolExecutor(1) as client:
+        assert quiet.ask(path, body=body, content_type=kind).status == 200
+        _, *readers = quiet.engines()  # the model's process is the oldest
+        assert readers
+        for reader in readers:
+            os.kill(reader, signal.SIGSTOP)
+        waiting = client.submit(quiet.ask, path, body=body, content_type=kind)
+        assert quiet.get("/health").status == 200
+        assert quiet.json("/translate", ONE).status == 200
         time.sleep(0.2)
         assert not waiting.done()
-        os.kill(reader_of(served), signal.SIGCONT)
+        for reader in readers:
+            os.kill(reader, signal.SIGCONT)
         assert waiting.result(timeout=60).status == 200
 
 
@@ -398,6 +404,7 @@ def test_pipelined_requests_are_answered_in_order(attacked):
     assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200", b"404"] * 500
 
 
+@pytest.mark.long
 def test_ten_thousand_connections(run_folder):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -414,36 +421,42 @@ def test_ten_thousand_connections(run_folder):
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_a_small_request_need_not_wait_for_a_large_one(start, run_folder):
-    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
-        [engine] = served.engines()
+def test_a_small_request_need_not_wait_for_a_large_one(quiet):
+    engine, *_ = quiet.engines()  # the model's process is the oldest
+    with ThreadPoolExecutor(1) as client:
         os.kill(engine, signal.SIGSTOP)
-        large = client.submit(served.json, "/translate", {**ONE, "q": "the cat\n" * 2400})
-        until(lambda: served.metric(QUEUE) > 2000, "the large request does not wait")
+        large = client.submit(quiet.json, "/translate", {**ONE, "q": "the cat\n" * 2400})
+        until(lambda: quiet.metric(QUEUE) > 2000, "the large request does not wait")
         os.kill(engine, signal.SIGCONT)
-        assert served.json("/translate", ONE).status == 200
-        assert served.metric(QUEUE) > 1000
+        assert quiet.json("/translate", ONE).status == 200
+        assert quiet.metric(QUEUE) > 1000
         assert large.result().status == 200
 
 
+@pytest.fixture(scope="module")
+def crowded(run_folder) -> Iterator[Served]:
+    """Return a service in which ten texts may wait."""
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing", "--set", "serving.queue=10") as one:
+        yield one
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_request_that_is_cancelled_frees_its_places_in_the_queue(start, run_folder, stream):
-    with start(str(run_folder), "--languages", "en:es", "--log", "nothing", "--set", "serving.queue=10") as served:
-        [engine] = served.engines()
-        os.kill(engine, signal.SIGSTOP)
-        first, texts = (
-            json.dumps(one).encode() for one in (OWN, {"texts": ["the cat"] * 9, "n_best": 2, "stream": stream})
-        )
-        with connected(served, OWN_HEAD % len(first) + first) as client:
-            with connected(served, OWN_HEAD % len(texts) + texts):
-                until(
-                    lambda: served.metric(QUEUE) == 9, "the first text is not in the engine, or the others do not wait"
-                )
-                assert served.json("/translate", {**ONE, "q": ["the cat"] * 2}).status == 503
-            until(lambda: served.metric(QUEUE) == 0, "the places are not free")
-            os.kill(engine, signal.SIGCONT)
-            assert client.recv(65536).startswith(b"HTTP/1.1 200")
-        assert served.json("/translate", {**ONE, "q": ["the cat"] * 10}).status == 200
+def test_a_request_that_is_cancelled_frees_its_places_in_the_queue(crowded, stream):
+    served = crowded
+    engine, *_ = served.engines()
+    os.kill(engine, signal.SIGSTOP)
+    asked = (OWN, {**OWN, "n_best": 2}, {"texts": ["the cat"] * 8, "stream": stream})
+    first, other, texts = (OWN_HEAD % len(body) + body for body in (json.dumps(one).encode() for one in asked))
+    with connected(served, first) as client, connected(served, other):
+        until_in_engine(served)
+        with connected(served, texts):
+            until(lambda: served.metric(QUEUE) == 9, "the others do not wait")
+            assert served.json("/translate", {**ONE, "q": ["the cat"] * 2}).status == 503
+        until(lambda: served.metric(QUEUE) == 1, "the places are not free")
+        os.kill(engine, signal.SIGCONT)
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+    until(lambda: served.metric(QUEUE) == 0, "the other text still waits")
+    assert served.json("/translate", {**ONE, "q": ["the cat"] * 10}).status == 200
 
 
 WORST = {
@@ -466,10 +479,12 @@ def test_no_text_holds_the_service(attacked, name):
         answer = pool.submit(attacked.json, "/translate", {**ONE, "q": WORST[name]})
         while not answer.done():
             assert attacked.get("/health").status == 200
-    assert answer.result().status in (200, 400)  # it fails only if the text exceeds the model's 1,024 tokens
+    answered = answer.result()
     assert attacked.json("/translate", ONE).status == 200
-    # an engine may have been ended because a translation took more than 3 seconds
-    assert {*processes} <= {*attacked.engines()}
+    if answered.status in (200, 400):  # 400 only if the text exceeds the model's 1,024 tokens
+        assert {*processes} <= {*attacked.engines()}
+    else:  # on a slow machine, the text needs more than 3 seconds, and an engine is ended
+        assert "would take longer than 3 s" in answered.json["error"]
 
 
 @pytest.mark.parametrize("suffix", ["txt", "html"])
@@ -487,6 +502,9 @@ def test_no_file_holds_the_service(attacked, suffix):
         answer = pool.submit(attacked.ask, "/translate_file", body=body, content_type="multipart/form-data; boundary=x")
         while not answer.done():
             assert attacked.get("/health").status == 200
-    assert answer.result().status == 200
+    answered = answer.result()
     assert attacked.json("/translate", ONE).status == 200
-    assert {*processes} <= {*attacked.engines()}
+    if answered.status == 200:
+        assert {*processes} <= {*attacked.engines()}
+    else:  # on a slow machine, the file needs more than 3 seconds, and an engine is ended
+        assert "would take longer than 3 s" in answered.json["error"]

@@ -109,20 +109,25 @@ def test_a_host_that_only_resolves_to_this_machine_is_refused(explored, host):
         assert explored.json(API, QUESTION, host=own).status == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"accept": "image/avif,image/webp,*/*;q=0.8"},
-        {"accept": "*/*"},
-        {"sec_fetch_site": "cross-site", "sec_fetch_dest": "image"},
-        {"sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"},
-        {"sec_fetch_site": "same-site", "sec_fetch_dest": "document"},
-    ],
+OF_ANOTHER_PAGE = (
+    {"accept": "image/avif,image/webp,*/*;q=0.8"},
+    {"accept": "*/*"},
+    {"sec_fetch_site": "cross-site", "sec_fetch_dest": "image"},
+    {"sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"},
+    {"sec_fetch_site": "same-site", "sec_fetch_dest": "document"},
 )
-def test_a_picture_or_a_link_of_another_page_does_not_start_the_explorer(run_folder, headers):
+"""The headers of a browser that opens the explorer as a picture, or from a link, of another page."""
+
+
+def test_a_picture_a_link_of_another_page_or_a_head_alone_does_not_start_the_explorer(run_folder):
+    """A page asks for the head to learn whether there is an explorer."""
     with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
-        assert page(served, **headers).status in (403, 406)
+        assert served.ask(page_of(), "HEAD", accept="text/html").status == 200
+        assert served.ask(page_of(run="zz"), "HEAD", accept="text/html").status == 404
         assert len(served.engines()) == 1
+        for headers in OF_ANOTHER_PAGE:
+            assert page(served, **headers).status in (403, 406), headers
+            assert len(served.engines()) == 1, headers
         assert page(served, sec_fetch_site="same-origin").status == 200
         assert len(served.engines()) == 2
 
@@ -149,14 +154,6 @@ def test_wrong_requests_are_refused(explored, path, status, error):
     assert error in answer.json["error"]
 
 
-def test_whether_there_is_an_explorer_is_asked_without_starting_it(run_folder):
-    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
-        before = served.engines()
-        assert served.ask(page_of(), "HEAD", accept="text/html").status == 200
-        assert served.ask(page_of(run="zz"), "HEAD", accept="text/html").status == 404
-        assert served.engines() == before
-
-
 def test_an_export_has_no_explorer(run_folder, tmp_path):
     export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
     with service(str(tmp_path / "exported"), "--languages", "en:es", "--log", "nothing") as served:
@@ -174,6 +171,7 @@ def test_a_service_with_keys_has_no_explorer(run_folder, tmp_path):
 
 
 @pytest.mark.browser
+@pytest.mark.long
 def test_why_opens_the_explorer_of_the_sentence(explored, browser):
     with browser.new_context(locale="en") as window:
         page = window.new_page()

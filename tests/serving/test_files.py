@@ -141,7 +141,7 @@ def test_nothing_stays_in_the_temporary_folder_after_a_kill(run_folder, tmp_path
     command = [sys.executable, "-m", "glassformer", "serve", str(run_folder), "--languages", "en:es", "--port", "0"]
     process = subprocess.Popen([*command, "--log", "nothing"], stderr=subprocess.PIPE, text=True)
     served = Served(process, port_of(process))
-    answer = send(served, form(b"<p>the cat sleeps</p>" * 50_000))
+    answer = send(served, form(b"<p>the cat sleeps</p><!--" + b"x" * 1_100_000 + b"-->"))
     assert served.get(answer.json["translatedFileUrl"].partition(str(served.port))[2]).status == 200
     process.kill()
     process.communicate()

@@ -8,6 +8,7 @@ import pytest
 from glassformer.serving.deepl import DeepLQuery, _markup, _split
 from glassformer.serving.endpoints import checked
 from glassformer.serving.log import ServiceLog
+from glassformer.serving.models import Direction
 from glassformer.serving.passages import translate_passages
 from glassformer.serving.readers import Readers
 from glassformer.serving.reading import Markup
@@ -51,23 +52,25 @@ def test_deepl_takes_tags_in_a_form_and_in_json(served):
 class Process:
     """A model that writes each text in capitals, or writes nothing for some texts."""
 
-    room = 100
+    name, room = "en-fr", 100
+
+    def full(self):
+        raise AssertionError("there is always room")
 
     async def translate(self, texts, options):
         return [Translation(text="" if text == "H2O" else text.upper()) for text in texts]
 
 
-class Model:
-    source, beam_size, process = "en", 4, Process()
+MODEL = Direction(source="en", target="fr", process=Process(), beam_size=4)
 
 
 def passages(*texts, **options):
-    return [one.text for one in finished(translate_passages(Readers(1, ServiceLog()), Model(), texts, **options))]
+    return [one.text for one in finished(translate_passages(Readers(1, ServiceLog()), MODEL, texts, **options))]
 
 
 def test_an_empty_output_never_replaces_a_text():
     assert passages("H<sub>2</sub>O", "a <b>cat</b>", markup=Markup()) == ["H<sub>2</sub>O", "A <b>CAT</b>"]
-    [one] = finished(translate_passages(Readers(1, ServiceLog()), Model(), ["See it. H2O"]))
+    [one] = finished(translate_passages(Readers(1, ServiceLog()), MODEL, ["See it. H2O"]))
     assert one.text == "SEE IT. H2O"
     assert one.parts[1].text == "H2O"
 

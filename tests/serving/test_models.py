@@ -3,9 +3,10 @@
 import pytest
 
 from glassformer.serving.models import Models, ServedModel, code_of
+from glassformer.serving.process import ModelProcess
 
 
-class Process:
+class Process(ModelProcess):
     """A process that is never started."""
 
     def __init__(self, name):

@@ -7,7 +7,7 @@ from inspect import signature
 import pytest
 
 from glassformer.recipes.configuration import DecodingConfig
-from glassformer.serving.own import OF_SERVICE, TranslateRequest
+from glassformer.serving.own import OF_SERVICE, TranslatedText, TranslateRequest
 from glassformer.translator import Translator
 
 pytestmark = pytest.mark.slow
@@ -31,6 +31,24 @@ def test_the_answer_is_the_translators(served, run_folder):
 def test_a_field_of_a_request_is_an_argument_of_translate():
     arguments = {*signature(Translator.translate).parameters, *(field.name for field in fields(DecodingConfig))}
     assert TranslateRequest.model_fields.keys() - OF_SERVICE <= arguments
+
+
+def test_a_text_is_described_by_all_its_fields(served):
+    [one] = served.json("/v1/translate", {"texts": ["the cat"]}).json["translations"]
+    assert one.keys() == TranslatedText.model_fields.keys()
+
+
+def test_a_default_that_is_given_overrides_the_setting_of_the_service(start, run_folder):
+    settings = ("--set", "decoding.retry=true", "--set", "decoding.length_penalty=2.0", "--log", "nothing")
+    with start(str(run_folder), "--languages", "en:es", *settings) as one:
+        text = {"texts": ["the cat sees 7 dogs ."]}
+        asked = (text, {**text, "retry": False}, {**text, "beam_size": None})
+        own, once, same = (
+            one.json("/v1/translate", fields).json["translations"][0]["sentences"][0] for fields in asked
+        )
+    assert own["retry"] != ""
+    assert once["retry"] == ""
+    assert same == own
 
 
 def test_a_prefix_begins_each_output(served):

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 import pytest
 
 from glassformer.bundle import Bundle
+from glassformer.cli import main
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.translating.combination import Combination, CombinationWeights
 from glassformer.translator import Translator
-from serving.conftest import Served, port_of, until
+from serving.conftest import Served, port_of, service, until, until_in_engine
 
 pytestmark = pytest.mark.slow
 ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
@@ -99,14 +100,14 @@ def test_silent_connections_do_not_keep_others_out(start, run_folder):
 
 
 def test_sigterm_lets_a_begun_request_end(start, run_folder):
-    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(2) as client:
         [engine] = served.engines()
         os.kill(engine, signal.SIGSTOP)
-        waiting = client.submit(served.json, "/translate", ONE)
-        time.sleep(0.5)
+        waiting = [client.submit(served.json, "/translate", {**ONE, "alternatives": more}) for more in (0, 1)]
+        until_in_engine(served)
         served.process.send_signal(signal.SIGTERM)
         threading.Timer(0.5, os.kill, (engine, signal.SIGCONT)).start()
-        assert waiting.result(timeout=30).status == 200
+        assert [one.result(timeout=30).status for one in waiting] == [200, 200]
         assert served.process.wait(timeout=30) == 0
         with pytest.raises(ProcessLookupError):
             os.kill(engine, 0)
@@ -114,16 +115,16 @@ def test_sigterm_lets_a_begun_request_end(start, run_folder):
 
 @pytest.mark.long
 def test_sigterm_gives_a_begun_request_its_whole_time(start, run_folder):
-    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(2) as client:
         [engine] = served.engines()
         os.kill(engine, signal.SIGSTOP)
-        waiting = client.submit(served.json, "/translate", ONE)
-        time.sleep(0.5)
+        waiting = [client.submit(served.json, "/translate", {**ONE, "alternatives": more}) for more in (0, 1)]
+        until_in_engine(served)
         served.process.send_signal(signal.SIGTERM)
         time.sleep(45)  # less than serving.seconds, which are 60
-        assert not waiting.done()
+        assert not any(one.done() for one in waiting)
         os.kill(engine, signal.SIGCONT)
-        assert waiting.result(timeout=30).status == 200
+        assert [one.result(timeout=30).status for one in waiting] == [200, 200]
         assert served.process.wait(timeout=30) == 0
 
 
@@ -137,27 +138,31 @@ def logging_service(*arguments):
     entries += map(json.loads, process.communicate(timeout=30)[1].splitlines())
 
 
-def test_the_log_has_no_texts_unless_asked(run_folder):
-    for more in ([], ["--log", "texts"]):
-        with logging_service(str(run_folder), *more) as (served, entries):
-            served.json("/translate", {**ONE, "api_key": "secret"})
-        [entry] = entries
-        assert entry.items() >= {"path": "/translate", "status": 200, "texts": 1, "model": "en-es"}.items()
-        assert entry["address"] == "127.0.0.1"
-        assert ("text" in entry) == bool(more)
-        assert "secret" not in str(entry)
+ENTRY = {"path": "/translate", "status": 200, "texts": 1, "model": "en-es"}
 
 
-def test_the_log_names_clients_behind_a_proxy(run_folder):
+def test_the_log_has_texts_if_asked(run_folder):
+    with logging_service(str(run_folder), "--log", "texts") as (served, entries):
+        served.json("/translate", {**ONE, "api_key": "secret"})
+    [entry] = entries
+    assert entry.items() >= {**ENTRY, "address": "127.0.0.1"}.items()
+    assert "text" in entry
+    assert "secret" not in str(entry)
+
+
+def test_the_log_names_clients_behind_a_proxy_and_has_no_texts(run_folder):
     with logging_service(str(run_folder), "--behind-proxy", "1", "--set", "serving.rate=2/hour") as (served, entries):
         statuses = [
-            served.json("/translate", ONE, x_forwarded_for=f"{invented}, 203.0.113.7").status
+            served.json("/translate", {**ONE, "api_key": "secret"}, x_forwarded_for=f"{invented}, 203.0.113.7").status
             for invented in ("1.1.1.1", "2.2.2.2", "3.3.3.3")
         ]
         other = served.json("/translate", ONE, x_forwarded_for="203.0.113.8")
     assert statuses == [200, 200, 429]
     assert other.status == 200
     assert [entry["address"] for entry in entries] == ["203.0.113.7"] * 3 + ["203.0.113.8"]
+    assert entries[0].items() >= ENTRY.items()
+    assert not any("text" in entry for entry in entries)
+    assert "secret" not in str(entries)
 
 
 def test_the_log_says_why_an_engine_ended(run_folder):
@@ -175,7 +180,7 @@ def test_the_log_says_why_an_engine_ended(run_folder):
     assert [entry["event"] for entry in found] == ["engine ended", "engine ready"] * 2
     assert {entry["model"] for entry in found} == {"en-es"}
     ended = [(entry["reason"], entry["texts"]) for entry in found[::2]]
-    assert ended == [("killed by SIGKILL", 0), ("took more than 2 s", 1)]
+    assert ended == [("killed by SIGKILL", 0), ("took more than 1 s", 1)]
 
 
 @pytest.mark.parametrize(
@@ -197,14 +202,12 @@ def test_the_log_says_why_an_engine_ended(run_folder):
         (["--new-key", "me"], "--new-key needs --keys FILE"),
     ],
 )
-def test_mistakes_are_one_line(run_folder, arguments, error):
-    given = [str(run_folder) if one == "RUN" else one for one in arguments]
-    done = subprocess.run(
-        [sys.executable, "-m", "glassformer", "serve", *given], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert error in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_mistakes_are_one_line(run_folder, capsys, arguments, error):
+    with pytest.raises(SystemExit) as end:
+        main(["serve", *(str(run_folder) if one == "RUN" else one for one in arguments)])
+    assert end.value.code == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert error in line
 
 
 def test_a_model_that_cannot_be_loaded_is_one_line(run_folder, tmp_path):
@@ -238,3 +241,35 @@ def test_a_combination_is_served_in_place_of_a_run(start, english_french_run, tm
         # shows the run, without the rest of the combination
         assert one.get("/explore", accept="text/html").status == 200
     assert answer.json["translatedText"] == Translator.load(tmp_path / "combination.json").translate([text])[0].text
+
+
+HIDING = """
+import sys
+from importlib.machinery import PathFinder
+
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name.partition(".")[0] in {"jaxtyping", "safetensors", "torch"}
+        return None if hidden else super().find_spec(name, path, target)
+
+
+sys.meta_path[:] = [Hiding if one is PathFinder else one for one in sys.meta_path]
+"""
+"""The module `sitecustomize` of processes in which PyTorch cannot be imported."""
+
+
+@pytest.mark.long
+def test_an_export_is_served_where_pytorch_cannot_be_imported(run_folder, tmp_path, monkeypatch):
+    """`tests/clients/test_deploy.py` proves the same in an environment without PyTorch."""
+    export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
+    own = Translator.load(tmp_path / "exported", engine="ctranslate2").translate(["the cat sleeps"])
+    (tmp_path / "sitecustomize.py").write_text(HIDING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with service(str(tmp_path / "exported"), "--languages", "en:es") as served:
+        answer = served.json("/v1/translate", {"texts": ["the cat sleeps"]}).json
+        explorer = served.get("/explore", accept="text/html")
+    assert answer["translations"][0]["text"] == own[0].text
+    assert explorer.status == 501
+    assert explorer.json["error"].startswith("the explorer needs PyTorch")

@@ -4,13 +4,12 @@ import http.client
 import json
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from serving.conftest import Served, until
+from serving.conftest import Served, until, until_in_engine
 
 pytestmark = pytest.mark.slow
 TEXTS = [
@@ -80,11 +79,12 @@ def test_an_engine_that_is_killed_half_way_is_an_error_of_the_texts_in_it(start,
     with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
         [engine] = served.engines()
         os.kill(engine, signal.SIGSTOP)
-        with ThreadPoolExecutor(1) as client:
-            waiting = client.submit(streamed, served, TEXTS[1])
-            time.sleep(2)  # long enough for the text to reach the engine, even on a busy machine
+        with ThreadPoolExecutor(2) as client:
+            waiting = [client.submit(streamed, served, TEXTS[1], n_best=best) for best in (1, 2)]
+            until_in_engine(served)
             os.kill(engine, signal.SIGKILL)
-            [refused] = waiting.result(timeout=10)
-        assert "starts again" in refused["error"]
+            answers = [one.result(timeout=30)[0] for one in waiting]
+        [refused] = (one["error"] for one in answers if "error" in one)
+        assert "starts again" in refused
         until(lambda: served.get("/ready").status == 200, "the model has not been loaded again")
         assert streamed(served, TEXTS[1])[0]["text"]

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
+from browser.waiting import until
+from browser.zooms import FRAMES
 from models import random_translator
 from serving.conftest import Served, service
 
@@ -211,15 +213,21 @@ def test_no_answer_to_an_older_text_is_shown(served, visit):
     processes = served.engines()
     for process in processes:
         os.kill(process, signal.SIGSTOP)  # keeps the first text in the model while the next ones are typed
+    asked = []
     try:
         for word in ("the cat", " sees", " a big dog"):
-            with page.expect_request("**/v1/translate"):
+            with page.expect_request("**/v1/translate") as request:
                 page.locator("textarea").press_sequentially(word)
+            asked.append(request.value)
     finally:
         for process in processes:
             os.kill(process, signal.SIGCONT)
     page.locator(WORD).first.wait_for()
-    page.wait_for_timeout(300)  # time for late answers to arrive
+    for one in asked:
+        answer = one.response()  # None if the page has aborted the request
+        if answer:
+            answer.finished()
+    page.evaluate(FRAMES)  # the page handles its answers
     text = "the cat sees a big dog"
     seen = page.evaluate("seen")
     assert seen
@@ -384,14 +392,14 @@ def test_languages_are_swapped_with_the_texts(both, visit):
     before = shown(page)
     held = []
     page.route("**/v1/translate", lambda route: held.append(route))
-    page.get_by_role("button", name="Swap the languages").click()
+    with page.expect_request("**/v1/translate"):
+        page.get_by_role("button", name="Swap the languages").click()
     assert shown(page) == "the cat sleeps"  # the old text stays until the model has translated
     assert page.locator(".target").get_attribute("aria-busy") == "true"
     assert page.get_by_label("From").input_value() == "es"
     assert page.get_by_label("To", exact=True).input_value() == "en"
     assert page.locator("textarea").input_value() == before
     assert page.evaluate("document.querySelector('textarea').lang") == "es"
-    page.wait_for_timeout(300)
     held[-1].continue_()
     page.locator(WORD).first.wait_for()
     assert shown(page) == translation(both, before, source="es", target="en")["text"]
@@ -437,12 +445,13 @@ def test_characters_are_counted_as_the_service_counts_them(served, visit):
         page.locator("textarea").fill("the " * 1250)
     assert "bad" not in (count.get_attribute("class") or "")
     asked = []
-    page.on("request", lambda one: asked.append(one.url))
+    page.on("request", lambda one: asked.append(one.post_data_json))
     page.locator("textarea").fill("the " * 1250 + "x")
     page.locator(".message", has_text="The text is too long: shorten it to 5,000 characters.").wait_for()
     assert count.get_attribute("class") == "bad"
-    page.wait_for_timeout(300)
-    assert asked == []
+    with page.expect_request("**/v1/translate"):  # a request for the long text would come before this one
+        page.locator("textarea").fill("the cat")
+    assert [one["texts"] for one in asked] == [["the cat"]]
 
 
 def test_both_boxes_scroll_together(visit):
@@ -457,19 +466,22 @@ def test_both_boxes_scroll_together(visit):
         return [page.evaluate(share, which) for which in ("textarea", ".target", ".mirror")]
 
     for which in ("textarea", ".target"):
+        before = page.locator(which).evaluate("(one) => one.scrollTop")
         page.locator(which).hover()
         page.mouse.wheel(0, -150)
-        page.wait_for_timeout(300)
+        until(page, f"Math.abs(document.querySelector('{which}').scrollTop - {before} + 150) < 1")
+        page.evaluate(FRAMES)  # the other boxes follow in the next frame
         one, *others = shares()
         assert 0 < one < 1
         assert others == pytest.approx([one, one], abs=0.02)
     page.locator("textarea").press("Control+Home")
-    page.wait_for_timeout(300)
+    until(page, f"({share})('textarea') < 0.05")  # the first line is visible, with or without the space above it
+    page.evaluate(FRAMES)
     before = shares()
     assert max(before) < 0.05
     # scrolls as a change of the text would, while the reader uses the other box
     page.evaluate("document.querySelector('.target').scrollTop = 100")
-    page.wait_for_timeout(300)
+    page.evaluate(FRAMES)
     assert shares()[0] == before[0]
 
 

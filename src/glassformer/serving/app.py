@@ -1,8 +1,9 @@
 """The whole service as one ASGI application."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import takewhile
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -10,21 +11,29 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.errors import GlassformerError
-from glassformer.serving.deepl import DEEPL, deepl_endpoints
+from glassformer.serving.deepl import deepl_endpoints
 from glassformer.serving.description import description_endpoints
-from glassformer.serving.endpoints import Api
+from glassformer.serving.endpoints import Api, Endpoint
 from glassformer.serving.explore import Explorers
 from glassformer.serving.immersive import immersive_endpoints
-from glassformer.serving.libretranslate import LIBRETRANSLATE, libretranslate_endpoints
+from glassformer.serving.libretranslate import libretranslate_endpoints
 from glassformer.serving.own import own_endpoints
 from glassformer.serving.proxies import BehindProxies
-from glassformer.serving.refusals import RequestError
+from glassformer.serving.refusals import RequestError, failed
 from glassformer.serving.requests import LimitedBodies
 from glassformer.serving.service import Service
 from glassformer.serving.translation_page import page_endpoints
 
-__all__ = ["Application"]
+__all__ = ["APIS", "Application"]
 
+APIS: tuple[Callable[[], list[Endpoint]], ...] = (
+    libretranslate_endpoints,
+    deepl_endpoints,
+    immersive_endpoints,
+    own_endpoints,
+    page_endpoints,
+)
+"""The functions that return the endpoints of each API. An address that belongs to no API has the first API's errors."""
 CORS = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-headers", b"Authorization, Content-Type"),
@@ -41,16 +50,11 @@ class Application:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._explorers = Explorers(service.models.all)
-        apis = [
-            *libretranslate_endpoints(),
-            *deepl_endpoints(),
-            *immersive_endpoints(),
-            *own_endpoints(),
-            *page_endpoints(),
-        ]
-        routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
+        apis = [one for endpoints in APIS for one in endpoints()]
+        table = [*apis, *description_endpoints(apis), *self._explorers.endpoints()]
         # Not a `Starlette` application, because Starlette's middleware takes a fifth of a request's time.
-        answers = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
+        router = Router([one.route() for one in table], lifespan=self._running)
+        answers = LimitedBodies(_Answers(router, table, service), service.limits)
         self._answer: ASGIApp = BehindProxies(answers, service.proxies) if service.proxies else answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,19 +91,25 @@ async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> Non
 
 
 class _Answers:
-    """Adds CORS headers to all answers, answers the preflight requests of browsers, and writes errors."""
+    """Adds CORS headers to all answers, answers the preflight requests of browsers, and writes errors.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    `table` has the endpoints that `app` answers.
+    """
+
+    def __init__(self, app: ASGIApp, table: Sequence[Endpoint], service: Service) -> None:
+        self.app, self.table, self.service = app, table, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *CORS]
+                message["headers"], has_begun = [*message.get("headers", []), *CORS], True
             await send(message)
 
         if scope["method"] == "OPTIONS":
@@ -109,11 +119,22 @@ class _Answers:
             await self.app(scope, receive, with_headers)
         except HTTPException as error:  # the address or the method is unknown
             refusal = RequestError(error.status_code, error.detail, error.headers)
-            await _api(scope).refused(refusal)(scope, receive, with_headers)
+            await self._api(scope).refused(refusal)(scope, receive, with_headers)
         except RequestError as refusal:
-            await _api(scope).refused(refusal)(scope, receive, with_headers)
+            await self._api(scope).refused(refusal)(scope, receive, with_headers)
+        except Exception as error:
+            unknown = failed(error, self.service.log, self.service.metrics, path=scope["path"])
+            if has_begun:  # the client notices that the answer is incomplete when the connection ends
+                raise
+            await self._api(scope).refused(unknown)(scope, receive, with_headers)
+
+    def _api(self, scope: Scope) -> Api:
+        """Return the API in whose format the error of a request is written."""
+        found: Endpoint | None = scope.get("endpoint")  # the router sets it, also if only the method is unknown
+        return (found or max(self.table, key=lambda one: _shared_folders(one.path, scope["path"]))).api
 
 
-def _api(scope: Scope) -> Api:
-    """Return the API in whose format the errors of a path are written."""
-    return DEEPL if scope["path"].startswith("/v2/") else LIBRETRANSLATE
+def _shared_folders(one: str, other: str) -> int:
+    """Return the number of folders with which both paths begin; "/v2/usage" and "/v2/x/y" share "/" and "/v2/"."""
+    pairs = zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
@@ -28,6 +29,7 @@ REFUSED = {
     429: "Too many texts",
     503: "Busy: try again soon",
 }
+"""What the statuses of errors mean here; the meaning of another status is HTTP's."""
 COMPONENTS = "#/components/schemas/{model}"
 
 
@@ -94,7 +96,7 @@ def _operation(one: Endpoint, service: Service, schemas: dict[int, dict[str, Any
             for name in re.findall(r"{(\w+)}", one.path)
         ],
         "responses": {
-            **{str(status): {"description": REFUSED[status], "content": error} for status in one.errors},
+            **{str(status): {"description": _refused(status), "content": error} for status in one.errors},
             **{str(status): {"description": "The answer", "content": content} for status in one.statuses},
         },
     }
@@ -112,6 +114,10 @@ def _operation(one: Endpoint, service: Service, schemas: dict[int, dict[str, Any
             "content": {kind: {"schema": request if kind == JSON else _as_form(request)} for kind in one.takes},
         }
     return operation
+
+
+def _refused(status: int) -> str:
+    return REFUSED.get(status) or HTTPStatus(status).phrase
 
 
 def _asked(request: type[BaseModel], service: Service) -> dict[str, Any]:

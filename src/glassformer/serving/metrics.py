@@ -27,6 +27,9 @@ class Counters:
         )
         self._seconds = cache(seconds.labels)
         self.refused = Counter("glassformer_refused", "Refused requests, by limit.", ["limit"], registry=registry)
+        self.failed = Counter(
+            "glassformer_failed", "Unexpected errors, by the type of the error.", ["error"], registry=registry
+        )
         self.texts = Counter("glassformer_texts", "Texts given to a model.", ["model", "status"], registry=registry)
         self.tokens = Counter("glassformer_tokens", "Tokens that a model wrote.", ["model"], registry=registry)
         self.queue = Gauge("glassformer_queue", "Texts that wait for a model.", ["model"], registry=registry)

@@ -262,8 +262,9 @@ async def _translate(service: Service, request: Request) -> Response:
 
 
 def _arguments(asked: TranslateRequest) -> dict[str, Any]:
-    """Return the fields of a request that are arguments of `Translator.translate` and differ from their defaults."""
-    arguments = asked.model_dump(exclude=OF_SERVICE, exclude_defaults=True)
+    """Return the fields given in a request that are arguments of `Translator.translate`."""
+    given = asked.model_dump(exclude=OF_SERVICE, exclude_unset=True)  # a given default overrides the run's own setting
+    arguments = {name: value for name, value in given.items() if value is not None}
     if asked.glossary:
         arguments["glossary"] = AskedGlossary(tuple(asked.glossary.items()))
     return arguments

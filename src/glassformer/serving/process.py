@@ -1,10 +1,12 @@
 """One model in a separate process.
 
-The texts of all requests wait in one queue. In this queue, requests take turns with a batch of texts each, so that a
-request does not wait for all texts of a large request. The process gets texts with the same options as one batch,
-because a batch is translated faster than its texts one by one. No translation depends on the other texts of its batch.
-A process is started again if it dies, or if a batch takes longer than a request may take. The texts of this batch are
-refused, because one of them may be the cause.
+The texts of all requests wait in one queue, in the order of a fair share of the work: of two requests, the one whose
+texts so far have fewer characters is next (weighted fair queueing). A short request therefore waits only for the
+batch that is being translated, however many texts others have sent. The process gets texts with the same options as one
+batch, because a batch is translated faster than its texts one by one; a long text is translated alone. No translation
+depends on the other texts of its batch. A process is started again if it dies, or if a batch takes more than half the
+time that a request may take. The request with the longest text of this batch is refused, because it is probably the
+cause; the other texts are translated again.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
@@ -22,9 +25,9 @@ from glassformer.errors import GlassformerError
 from glassformer.serving.limits import Limits
 from glassformer.serving.log import ServiceLog
 from glassformer.serving.metrics import Counters
-from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.refusals import RequestError, busy, failed
 from glassformer.system.machine import keep_memory
-from glassformer.system.processes import Worker
+from glassformer.system.processes import Worker, place_of
 from glassformer.text.glossary import Glossary
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
@@ -35,7 +38,12 @@ WAIT = 0.005
 """Seconds to wait for more texts before an incomplete batch is translated, if several requests come at the same
 time."""
 MOST_TEXTS = 64
-"""Maximum number of texts in a batch, so that no request waits long for the texts of other requests."""
+"""Maximum number of texts in a batch."""
+MOST_PADDED = 8192
+"""Maximum number of texts in a batch times the characters of the longest text, because each text is padded to the
+longest. No request waits long for a batch, and a text of more than half as many characters is translated alone."""
+PER_TEXT = 20
+"""Number of characters as which each text counts besides its own, because many short texts are work, too."""
 LOOK = 0.5
 """Seconds between two checks whether an idle process is still alive."""
 LONGEST_PAUSE = 4.0
@@ -61,6 +69,11 @@ class AskedGlossary:
 @lru_cache(maxsize=8)  # the batches of a request have the same glossary
 def _glossary(terms: tuple[tuple[str, str], ...]) -> Glossary:
     return Glossary.of(dict(terms))
+
+
+def _work(text: str) -> int:
+    """Return the work of a text, which is compared with that of other texts."""
+    return len(text) + PER_TEXT
 
 
 class LoadedTranslator:
@@ -90,8 +103,11 @@ class Asked:
     text: str
     options: Options
     answer: "asyncio.Future[Translation]"
-    turn: int
-    """The number of the turn in the queue; texts of a later turn wait for texts of an earlier turn."""
+    request: int
+    """The number of the text's request."""
+    due: int
+    """The place in the queue: the work of the request up to and with this text, added to the place at which the queue
+    was when the request came."""
     since: float = field(default_factory=perf_counter)
 
 
@@ -100,13 +116,22 @@ class ModelProcess:
 
     def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters, log: ServiceLog) -> None:
         self.name, self.load, self.limits, self.metrics, self.log = name, load, limits, metrics, log
-        self.is_ready = False
+        self._is_loaded = False
+        self._task: asyncio.Task[Any] | None = None
         self._queue = metrics.queue.labels(name)
         self._waiting: deque[Asked] = deque()
-        self._requests, self._turn = 0, 0
+        self._requests = 0
+        self._number = count()
+        self._now = 0
+        """The place at which the queue is: where the first text of the last batch began."""
         self._arrived = asyncio.Event()
         self._translating = 0
         self._worker: _Worker | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process has loaded the model, and `run` works off the queue."""
+        return self._is_loaded and self._task is not None and not self._task.done()
 
     @property
     def room(self) -> int:
@@ -128,9 +153,10 @@ class ModelProcess:
         if len(texts) > self.room:
             raise self.full()
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
-        asked = [Asked(one, key, loop.create_future(), self._turn + at // MOST_TEXTS) for at, one in enumerate(texts)]
+        number, due = next(self._number), self._now
+        asked = [Asked(one, key, loop.create_future(), number, due := due + _work(one)) for one in texts]
         self._requests += 1
-        self._waiting = deque(sorted((*self._waiting, *asked), key=attrgetter("turn")))
+        self._waiting = deque(sorted((*self._waiting, *asked), key=attrgetter("due")))
         self._queue.set(len(self._waiting))
         self._arrived.set()
         try:
@@ -147,8 +173,9 @@ class ModelProcess:
         """Start the process, translate the waiting texts, and start the process again whenever it has died.
 
         Raises:
-            GlassformerError: the model cannot be loaded when the service starts.
+            Exception: the model cannot be loaded when the service starts.
         """
+        self._task = asyncio.current_task()
         deaths, has_served = 0, False
         while True:
             try:
@@ -156,13 +183,15 @@ class ModelProcess:
                     await self._ask([], ())
                     if has_served:
                         self.log.write(event="engine ready", model=self.name)
-                    self.is_ready, deaths, has_served = True, 0, True
+                    self._is_loaded, deaths, has_served = True, 0, True
                     await self._serve(self._worker)
-            except GlassformerError as error:
+            except Exception as error:  # whatever happened, the model must be served again
                 if not has_served:
                     raise
-                self.log.write(event="engine ended", model=self.name, reason=str(error), texts=self._translating)
-                self.is_ready = False
+                is_known = isinstance(error, GlassformerError)
+                reason = str(error) if is_known else f"{type(error).__name__} at {place_of(error)}"
+                self.log.write(event="engine ended", model=self.name, reason=reason, texts=self._translating)
+                self._is_loaded = False
                 deaths += 1
                 self.metrics.restarts.labels(self.name).inc()
                 await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
@@ -188,59 +217,78 @@ class ModelProcess:
     def _next(self) -> Iterator[Asked]:
         """Take texts with the same options from the queue, up to a full batch, and yield them."""
         kept: deque[Asked] = deque()
-        options, count = None, 0
-        while self._waiting and count < MOST_TEXTS:
+        options, taken, longest = None, 0, 0
+        while self._waiting and taken < MOST_TEXTS:
             one = self._waiting.popleft()
             if one.answer.done():  # the client has disconnected
                 continue
-            if options in (None, one.options):
-                if not count:
-                    options, self._turn = one.options, one.turn
-                count += 1
-                yield one
-            else:
+            longest_with = max(longest, len(one.text))
+            if taken and (options != one.options or (taken + 1) * longest_with > MOST_PADDED):
                 kept.append(one)
+                continue
+            if not taken:
+                options, self._now = one.options, max(self._now, one.due - _work(one.text))
+            taken, longest = taken + 1, longest_with
+            yield one
         self._waiting.extendleft(reversed(kept))
         self._queue.set(len(self._waiting))
 
     async def _translate(self, batch: Sequence[Asked]) -> None:
-        began = perf_counter()
-        self._translating = len(batch)
-        try:
-            answers = await self._ask([one.text for one in batch], batch[0].options)
-        except _EndedError:
-            _fail(batch, busy("the model's process has ended and starts again: try again in a moment"))
-            raise
-        except GlassformerError as error:
-            _fail(batch, error)
-            return
+        """Answer the texts of a batch; if a text causes an error, only this text is refused."""
+        parts = [batch]
+        while parts:
+            part, began = [one for one in parts.pop() if not one.answer.done()], perf_counter()
+            self._translating = len(part)
+            try:
+                answers = await self._ask([one.text for one in part], batch[0].options) if part else []
+            except _EndedError:
+                self._refuse_longest(part)
+                self._waiting.extendleft(one for one in reversed(batch) if not one.answer.done())
+                self._queue.set(len(self._waiting))
+                raise
+            except Exception as error:
+                if len(part) > 1:
+                    parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                elif isinstance(error, GlassformerError):
+                    _fail(part, error)
+                else:
+                    _fail(part, failed(error, self.log, self.metrics, model=self.name))
+                continue
+            for one, answer in zip(part, answers, strict=True):
+                if not one.answer.done():
+                    one.answer.set_result(answer)
+            self._count(part, answers, began)
         self._translating = 0
-        for one, answer in zip(batch, answers, strict=True):
-            if not one.answer.done():
-                one.answer.set_result(answer)
-        self._count(batch, answers, began)
+
+    def _refuse_longest(self, batch: Sequence[Asked]) -> None:
+        """Refuse the request that has probably ended the process; the others are translated again."""
+        if batch:
+            longest = max(batch, key=lambda one: len(one.text))
+            refused = [one for one in batch if one.request == longest.request]
+            _fail(refused, busy("the model's process has ended and starts again: try again in a moment"))
 
     async def _ask(self, texts: Sequence[str], options: Options) -> list[Translation]:
         worker = self._worker
         assert worker is not None
+        most = self.limits.seconds / 2  # so that the other texts can still be translated in time
+        limit = asyncio.timeout(most if self._is_loaded else None)
         try:
-            # After this time, no client is still waiting for the batch.
-            async with asyncio.timeout(self.limits.seconds if self.is_ready else None):
+            async with limit:
                 return await asyncio.to_thread(worker.ask, texts, options)
-        except GlassformerError:
+        except Exception:
+            if limit.expired():
+                raise _EndedError(f"took more than {most:g} s") from None
             if worker.is_alive:
                 raise
             raise _EndedError(worker.end) from None
-        except TimeoutError:
-            raise _EndedError(f"took more than {self.limits.seconds:g} s") from None
 
     def _count(self, batch: Sequence[Asked], answers: Sequence[Translation], began: float) -> None:
         metrics, now = self.metrics, perf_counter()
         metrics.batch.labels(self.name).observe(len(batch))
         metrics.engine_seconds.labels(self.name).observe(now - began)
         metrics.tokens.labels(self.name).inc(sum(len(answer.tokens) for answer in answers))
-        for status, count in Counter(answer.status for answer in answers).items():
-            metrics.texts.labels(self.name, status).inc(count)
+        for status, texts in Counter(answer.status for answer in answers).items():
+            metrics.texts.labels(self.name, status).inc(texts)
         queued = metrics.queue_seconds.labels(self.name)
         for one in batch:
             queued.observe(began - one.since)

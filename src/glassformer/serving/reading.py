@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote_plus
 
 from glassformer.serving.refusals import RequestError
 from glassformer.text.links import Span
-from glassformer.text.splitting import sentence_spans
+from glassformer.text.splitting import parts_of, sentence_spans
 from glassformer.translating.documents.document import Document, DocumentOptions
 from glassformer.translating.documents.sentences import DocumentSentences
 from glassformer.translating.markup.html_pages import html_units
@@ -42,6 +42,8 @@ SHORT_BODY = 64_000
 """Number of bytes of a body that can be read within milliseconds, whatever the body contains."""
 SHORT_TEXT = 2_000
 """Number of characters of texts that can be split within milliseconds, whatever the texts contain."""
+LONG_SENTENCE = 600
+"""Maximum number of characters of a sentence that is not cut at its clauses."""
 MOST_VALUES = 20_000
 """Maximum number of values in a JSON body: numbers, texts, lists and objects."""
 MOST_FIELDS = 2_000
@@ -158,14 +160,15 @@ def _too_many_fields() -> RequestError:
 def read_sentences(texts: Sequence[str], language: str | None, most: int) -> list[list[Span]] | None:
     """Return the spans of the sentences of each text, or None if there are more than `most` sentences.
 
-    Without a language, each line is one sentence.
+    Without a language, each line is one sentence. With a language, long sentences are cut at the ends of clauses.
     """
     found, count = list[list[Span]](), 0
     for text in texts:
         spans = list[Span]()
-        for span in sentence_spans(text, language):
-            spans.append(span)
-            count += 1
+        for sentence in sentence_spans(text, language):
+            parts = [sentence] if language is None else parts_of(text, sentence, LONG_SENTENCE)
+            spans += parts
+            count += len(parts)
             if count > most:
                 return None
         found.append(spans)

@@ -3,7 +3,12 @@
 import math
 from collections.abc import Mapping
 
-__all__ = ["BUSY_SECONDS", "RequestError", "busy", "too_many"]
+from glassformer.errors import shortened
+from glassformer.serving.log import ServiceLog
+from glassformer.serving.metrics import Counters
+from glassformer.system.processes import place_of
+
+__all__ = ["BUSY_SECONDS", "RequestError", "busy", "failed", "too_many"]
 
 BUSY_SECONDS = 2
 """Seconds after which a client may try again if the service is busy or a model is being restarted."""
@@ -31,3 +36,15 @@ def busy(why: str) -> RequestError:
 def too_many(why: str, seconds: float) -> RequestError:
     """Return the refusal (429) of a client that has sent too much, and may send again after `seconds` seconds."""
     return RequestError(429, why, {"Retry-After": str(max(1, math.ceil(seconds)))})
+
+
+def failed(error: Exception, log: ServiceLog, metrics: Counters, **entry: object) -> RequestError:
+    """Log and count an unexpected error; return the refusal (500) of the request that it ended.
+
+    The error's message may quote a text, so it is only logged if the log has texts, and the client is not told.
+    """
+    kind = type(error).__name__
+    message = {"message": shortened(str(error))} if log.has_texts else {}
+    log.write(event="failed", **entry, error=kind, at=place_of(error), **message)
+    metrics.failed.labels(kind).inc()
+    return RequestError(500, "an error in the service ended this request: the log of the service has the reason")

@@ -17,7 +17,7 @@ from glassformer.serving.models import Direction, Models
 from glassformer.serving.passages import Passage, check_unicode, translate_passages
 from glassformer.serving.process import MOST_TEXTS
 from glassformer.serving.readers import Readers
-from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.refusals import RequestError, busy, failed
 from glassformer.translating.translation import Translation
 
 __all__ = ["Service", "address"]
@@ -106,6 +106,10 @@ class Service:
             raise busy(f"the answer would take longer than {self.limits.seconds:g} s: send less text") from error
         except GlassformerError as error:
             raise RequestError(400, str(error)) from error
+        except (RequestError, ClientDisconnect):
+            raise
+        except Exception as error:
+            raise failed(error, self.log, self.metrics) from error
 
     async def detect(self, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
         """Return the languages of `among` that texts may be in, best first.

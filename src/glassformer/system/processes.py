@@ -10,18 +10,24 @@ import pickle
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Generic, ParamSpec, TypeVar
 
-from glassformer.errors import DataError
+from glassformer.errors import DataError, GlassformerError, shortened
 
-__all__ = ["Worker", "answer_questions"]
+__all__ = ["Worker", "answer_questions", "place_of"]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
 END_SECONDS = 1.0
 """Maximum time in seconds for a process to end after it has closed its pipe of answers."""
+
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+_ENDS = (OSError, EOFError, ValueError, pickle.UnpicklingError)
+"""The errors of a pipe whose other end, or whose own end, has been closed."""
 
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; from glassformer.system.processes import answer_questions; answer_questions()"
@@ -85,8 +91,10 @@ class Worker(Generic[P, Result]):
             pickle.dump((arguments, options), _pipe(self._process.stdin), protocol=5)
             _pipe(self._process.stdin).flush()
             answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: the pipe is closed
-            self._has_failed = True
+        except BaseException as error:
+            self._has_failed = True  # the pipes may contain a part of a question or of an answer
+            if not isinstance(error, _ENDS):
+                raise
             raise DataError(
                 f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
                 f"{' to resume' if self._resumes else ''}"
@@ -108,15 +116,41 @@ def answer_questions() -> None:
         function = pickle.load(sys.stdin.buffer)
         while True:
             arguments, options = pickle.load(sys.stdin.buffer)
-            pickle.dump(_answer(function, arguments, options), answers, protocol=5)
+            answers.write(_answer(function, arguments, options))
             answers.flush()
 
 
-def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> object:
+def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> bytes:
+    """Return the pickled result of a function, or its pickled exception, which the main program raises."""
     try:
-        return function(*arguments, **options)
-    except Exception as error:  # sent back, and raised by the main program
-        return error
+        return pickle.dumps(function(*arguments, **options), protocol=5)
+    except Exception as error:
+        if not isinstance(error, GlassformerError) and (place := place_of(error)):
+            error.add_note(place)  # the main program does not get the traceback
+        with suppress(Exception):
+            pickled = pickle.dumps(error, protocol=5)
+            # Some exceptions cannot be created again from their pickles, and no task can raise StopIteration.
+            if not isinstance(pickle.loads(pickled), StopIteration):
+                return pickled
+        return pickle.dumps(_named(error), protocol=5)
+
+
+def _named(error: Exception) -> RuntimeError:
+    """Return an exception of a type that any process can raise, with the type and the message of another exception."""
+    found = RuntimeError(f"{type(error).__name__}: {shortened(str(error))}")
+    found.__notes__ = getattr(error, "__notes__", [])
+    return found
+
+
+def place_of(error: BaseException) -> str:
+    """Return the place in our code where an exception was raised, such as "text/spans.py:61 in _found"; "" if unknown.
+
+    For an exception of another process, it is the place in that process.
+    """
+    if notes := getattr(error, "__notes__", None):
+        return str(notes[-1])
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(_PACKAGE)]
+    return f"{frames[-1].filename[len(_PACKAGE) :]}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
