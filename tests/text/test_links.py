@@ -198,7 +198,7 @@ def test_words_with_the_same_tokens_are_linked_together():
     links = link_words("the black cat sleeps", "黑猫睡觉", each(0, 1, 2, 3), [range(2), range(2, 4)], BLACK_CAT)
     assert {link for link in links if link.target[0] >= 2} == {Link((14, 20), (2, 3)), Link((14, 20), (3, 4))}
     assert {link.source for link in links} == {*word_spans("the black cat sleeps")}
-    turned = np.array(BLACK_CAT).T
+    turned = np.array(BLACK_CAT).T.tolist()
     back = link_words("黑猫睡觉", "the black cat sleeps", [range(2), range(2, 4)], each(0, 1, 2, 3), turned)
     assert {link.source for link in back if link.target == (14, 20)} == {(2, 3), (3, 4)}
     assert {link.target for link in back} == {*word_spans("the black cat sleeps")}

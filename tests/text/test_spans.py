@@ -42,7 +42,7 @@ def test_the_reference_has_examples():
 @pytest.mark.parametrize(
     "text",
     [
-        *("20% discount", "20%discount", "50%ig", "20 %ige", "5% of it", "hello%20world", "50 %", "50%.", "%"),
+        *("20% discount", "20%discount", "50%ig", "20 %ige", "5% of it", "50 %", "50%.", "%"),
         *("{two words}", "{a, b, c}", "{unclosed", "a < b > c", "A$AP", "US$ 5"),
         *("costs $50", "$1.5, $0", "$9,9", "US$5 or A$1", "$5 million", "a $3-billion plan", "$5m, $2k, $3bn", "$5-6"),
         *("$5–7", "$5 USD", "$$"),
@@ -58,6 +58,7 @@ def test_text_is_no_span(text):
     ("text", "expected"),
     [
         ("%d/%d files", ["%d/%d"]),
+        ("see ⟦7⟧, ⟦x⟧ and ⟦12⟧", ["⟦7⟧"]),
         ("(`a` here)", ["`a`"]),
         ("Message:\n\n%(text)s\n", ["%(text)s"]),
         ("%dx%d px, %ds", ["%dx%d", "%d"]),
@@ -124,3 +125,18 @@ def test_spans_are_in_order_and_within_the_text(text, patterns):
     ends = [0, *(place for span in spans for place in (span.begin, span.end)), len(text)]
     assert ends == sorted(ends)
     assert all(span.begin < span.end for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Loop%3A+Repeat", ["Loop%3A+Repeat"]),
+        ("hello%20world is one", ["hello%20world"]),
+        ("a %20s, %2d:%2d, %10d and 20%de", ["%20s", "%2d:%2d", "%10d"]),
+        ("x=1, y=2 & z=3", []),
+        ("Écran_d'accueil, Iphoria_IPhone_Hülle, So\u0308der_a", ["Écran_d", "Iphoria_IPhone_Hülle", "So\u0308der_a"]),
+        ("我的user_name和a_b。", ["user_name", "a_b"]),
+    ],
+)
+def test_what_is_encoded_or_named_stays_whole(text, expected):
+    assert found(text) == expected

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from glassformer.text.glossary import Glossary
 from glassformer.text.terms import Terms, missing_terms, written_forms
 from glassformer.text.word_edges import edge_kind, is_apart
+from profiles import scaled
 
 
 def spans(text):
@@ -110,3 +111,16 @@ def test_a_part_is_apart_where_no_letters_and_no_digits_meet(text):
         joins = len(pair) == 2 and (pair.isdigit() or all(character in "a_é" for character in pair))
         assert is_apart(text, place, place) != joins
         assert all(edge_kind(character) in (0, 1, 2) for character in pair)
+
+
+ODD = (
+    *("%2F", "%3A", "%d", "%s", "%", "a", "s", "x", "ö", "é_b", "_", "=", "&", "100", "1", ".", " ", "{a}", "{", "}"),
+    *("$1", "`", "@", ":", "/", "#", "'", "\\", "www.", "http://", "<b>", "</b>", "猫", "\u0301", "\u00a0", "\n"),
+)
+
+
+@given(st.lists(st.sampled_from(ODD), max_size=14).map("".join) | st.text(max_size=40))
+@scaled(300)
+def test_no_text_lacks_its_own_terms(text):
+    assert missing_terms(Terms().of(text), text) == []
+    assert missing_terms(Terms().of(text.upper()), text.upper()) == []

@@ -1,7 +1,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, VocabularyError
 from glassformer.text.characters import CharacterTokenizer
-from glassformer.text.placeholders import has_placeholders
 from glassformer.text.tokenizer import (
     TOKENIZER_KINDS,
     KindName,
@@ -219,27 +218,11 @@ def test_lines_without_text_are_an_error(kind) -> None:
         ({"symbols": ("to German",)}, r"tokenizer\.symbols.*got 'to German'"),
         ({"symbols": ("<de>", "<fr>", "<de>")}, r"tokenizer\.symbols.*got '<de>'"),
         ({"symbols": ("<eos>",)}, r"tokenizer\.symbols.*got '<eos>'"),
-        ({"symbols": ("⟦3⟧",)}, r"tokenizer\.symbols.*got '⟦3⟧'"),
-        ({"placeholders": 1.0}, r"tokenizer\.placeholders.*got 1\.0"),
-        ({"placeholders": 0.1, "vocab_size": 14}, r"tokenizer\.vocab_size.*more than the 14 special tokens, got 14"),
-        ({"kind": "characters", "placeholders": 0.1}, r"tokenizer\.placeholders: expected 0 with the kind characters"),
-        (
-            {"joint": False, "target_kind": "characters", "placeholders": 0.1},
-            r"tokenizer\.placeholders: .* choose words, bpe or unigram",
-        ),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_the_field(settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         TokenizerConfig(**settings)
-
-
-@pytest.mark.parametrize("kind", ["words", "bpe", "unigram"])
-def test_vocabularies_have_the_placeholder_tokens_if_wanted(kind: str) -> None:
-    lines = ["the cat sees a dog", "le chat voit un chien"]
-    config = TokenizerConfig(kind=kind, vocab_size=40, placeholders=0.1)
-    assert all(map(has_placeholders, train_tokenizers(lines, lines, config)))
-    assert not any(map(has_placeholders, train_tokenizers(lines, lines, replace(config, placeholders=0.0))))
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -8,9 +8,11 @@ from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link, word_spans
 from glassformer.text.terms import Terms
+from glassformer.translating.markup.reading import MOST_NESTED
+from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.tagging import tagged_texts, tagging
-from glassformer.translating.translation import Translation
+from glassformer.translating.translation import MOST_CHARACTERS, Translation
 
 
 def asked(*texts, prefix="", protect=True, links=False):
@@ -88,3 +90,31 @@ def test_a_text_without_a_translation_stays_without_one():
         asked("<b>a</b>"), lambda request: iter([Translation(text="", status="too_long") for _ in request.texts])
     )
     assert (one.text, one.status) == ("", "too_long")
+
+
+def test_a_text_that_nests_too_many_tags_is_translated_as_it_is():
+    depth = MOST_NESTED + 1
+    deep = "x " + "<b>" * depth + "a cat" + "</b>" * depth
+    assert tagged_texts(asked(deep)) == {}
+    assert [*tagged_texts(asked(deep.replace("<b>", "", 1)))] == [0]
+
+
+def test_a_text_with_too_many_characters_is_not_read():
+    long = "<b>a</b> " * 20_000
+    assert tagged_texts(asked(long)) == {}
+    assert status_of(long) == "too_long"
+    assert status_of(long[:MOST_CHARACTERS]) == "ok"
+
+
+def test_tags_beside_fewer_words_do_not_nest():
+    """What once ended a model: hundreds of tags and one word."""
+    text = "<b>of</b> " * 1000
+    [one] = translated(asked(text), lambda _: iter([Translation(text="z")]))
+    assert (one.kept, one.text.count("<b>"), one.text.count("</b>")) == ("", 1000, 1000)
+    assert "<b><b>" not in one.text
+
+
+def test_a_text_whose_links_find_no_word_stays():
+    text = "".join(f"<a {place}>{word}</a> " for place, word in enumerate("abcd"))
+    [one] = translated(asked(text), lambda _: iter([Translation(text="z")]))
+    assert (one.kept, one.text) == ("lost", text)

@@ -37,6 +37,9 @@ class Term(NamedTuple):
     "translated": a term of a glossary."""
     is_ordered: bool = False
     """Whether the term is a span that must keep its order among such spans, because programs fill it by its order."""
+    more: int = 0
+    """How many more occurrences of a span's characters the source has than such spans; negative if it has fewer that
+    are apart from the letters around them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,12 +38,12 @@ class LookupTokenizer(ABC):
         """Return the text of these tokens: the inverse of `split`."""
 
     @classmethod
-    def train(cls, lines: Iterable[str], vocab_size: int, symbols: Sequence[str] = ()) -> "LookupTokenizer":
-        """Return a tokenizer with these symbols and the most frequent tokens of `lines`.
+    def train(cls, lines: Iterable[str], vocab_size: int) -> "LookupTokenizer":
+        """Return a tokenizer with the most frequent tokens of `lines`.
 
         The vocabulary has at most `vocab_size` tokens, including the special tokens.
         """
-        return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size, symbols=symbols))
+        return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size))
 
     def __len__(self) -> int:
         return len(self.vocabulary)

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from glassformer.text.vocabulary import PLACEHOLDERS
-
 __all__ = [
     "KINDS",
     "LONGEST_WILD",
@@ -25,13 +23,18 @@ FEWEST_DIGITS = 3
 """Minimum number of digits of a protected number."""
 LONGEST_WILD = 100
 """Maximum number of characters that a * in a user's pattern stands for."""
-_LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
-"""The letters and digits that e-mail addresses may contain: all from scripts with spaces between words."""
+_ALNUM = r"A-Za-z0-9\u00c0-\u024f\u0300-\u036f\u0370-\u05ff"
+"""Letters and digits of scripts with spaces between words, and the marks that letters are combined with."""
+_LETTERS = f"{_ALNUM}_"
+"""The letters and digits that e-mail addresses and identifiers may contain."""
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
 _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
 )
 """What follows the % of a conversion in C or Python: flags (all except the space), width, precision and type."""
+_ESCAPE = r"%[0-9][0-9A-Fa-f](?![diouxXeEfFgGaAcspn](?![A-Za-z]))"
+"""A percent-encoded character, such as %2F; %20s is a conversion."""
+_VALUE = "[^\\s<>&=\"'`。，、；：？！）】」』》]*+"
 _NO_PRICE = (
     r"(?![.,'’–-]?\d|[ \u00a0\u202f]\d{3}(?!\d)|(?:[KMBkmb]|bn|mn)(?!\w)"
     r"|[ -](?:hundred|thousand|million|billion|trillion|bn|mn|USD)(?!\w))"
@@ -42,8 +45,8 @@ MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|sele
 """The beginning of a plural or selection in an ICU message."""
 
 KINDS = {
-    # protected, so that such letters in a text are not mistaken for the model's placeholder tokens
-    "token": "|".join(PLACEHOLDERS),
+    # a number in white brackets, which programs put in place of a part of a text
+    "token": "⟦[0-9]⟧",
     "code": r"(?<![\w`])(?P<ticks>`{1,2}+)[^`\n]++(?P=ticks)(?![\w`])",
     "address": (
         r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,20}+://(?=[^\s<>\"'`().,:;!?])|(?:mailto|tel):(?=\w)|www\.(?=\w))"
@@ -60,6 +63,8 @@ KINDS = {
     "message": rf"{MESSAGE}|\{{\d++,choice,",  # Java's choice formats are not translated
     "braces": r"\{[^{}\n]*+\}",
     "quoted": r"(?<!')'[{}]{1,3}+'(?!')",
+    "query": rf"(?<![\w.~-])[\w.~-]++={_VALUE}(?:&[\w.~-]++={_VALUE})++",
+    "escaped": (rf"(?<![\w.~+%-])(?:[\w.~+-]++{_ESCAPE}|{_ESCAPE}(?={_ESCAPE}|[\w.~+-]))(?:[\w.~+-]++|{_ESCAPE})*+"),
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
     "python": rf"%\([^()%\n]++\){_FORMAT}",
     "numbered": rf"%\d{{1,2}}\${_FORMAT}|%\|[^|%\s]++\||(?<!\d)%\d{{1,2}}%(?!\d)",
@@ -77,7 +82,9 @@ KINDS = {
     "linked": r"(?<![\w@])@(?:\.\w++)?+:(?:\([\w.-]++\)|\w++(?:[.-]++\w++)*+)",
     "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}+|#\d{1,7}+|#[xX][0-9A-Fa-f]{1,6}+);",
     "shortcode": r"(?<![\w:]):(?!\d{1,60}+:)[\w+-]{1,60}+:(?!\w)",
-    "identifier": r"(?<!\w)(?:_*+[^\W_]++(?:_++[^\W_]++)++_*+|__[^\W_]++__)(?:\.[A-Za-z_]\w*+)*+",
+    "identifier": (
+        rf"(?<![{_LETTERS}])(?:_*+[{_ALNUM}]++(?:_++[{_ALNUM}]++)++_*+|__[{_ALNUM}]++__)(?:\.[A-Za-z_]\w*+)*+"
+    ),
     "sign": r"(?<![^\s{(])#(?![^\s.,;:!?)}])",
     "number": r"(?u:\d{1,3}(?: \d{3}(?!\d))++|\d++(?:[.,:/'’\u00a0\u202f]++\d++)*+)",
 }
@@ -85,7 +92,7 @@ KINDS = {
 _PERHAPS = re.compile(r"[\d@{}%$<&`\\_#⟦]|:[\w+/-]|www\.")
 _BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|'(?=[{{}}])|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
 """Finds the positions at which a span may begin."""
-_TRIMMED = frozenset({"address", "path"})
+_TRIMMED = frozenset({"address", "path", "query", "escaped"})
 """Kinds whose spans end before punctuation, which belongs to the sentence."""
 _JOINED = frozenset({"template", "braces", "ruby", "python", "numbered", "percent", "printf", "qt", "dollar"})
 """Kinds whose neighbouring spans become one span, as in %d/%d, if no space, bracket or quote is between them."""

@@ -10,7 +10,7 @@ from glassformer.text.languages import primary
 from glassformer.text.links import Span
 from glassformer.text.spans import protected_spans
 
-__all__ = ["clause_spans", "sentence_spans", "split_sentences"]
+__all__ = ["clause_spans", "parts_of", "sentence_spans", "split_sentences"]
 
 PIECE = 2_000
 """Maximum number of characters that are split at once, because sentencex takes time that grows with the square of the
@@ -73,6 +73,23 @@ def clause_spans(text: str) -> list[Span]:
     cuts = [match.span() for match in _CLAUSE_END.finditer(text) if not is_inside(match.start())]
     begins, ends = [0, *(end for _, end in cuts)], [*(begin for begin, _ in cuts), len(text)]
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if text[begin:end].strip()]
+
+
+def parts_of(text: str, span: Span, most: int) -> list[Span]:
+    """Return a span of a text, cut at the ends of clauses into parts of at most `most` characters.
+
+    A clause with more characters is a part of its own.
+    """
+    begin, end = span
+    if end - begin <= most:
+        return [span]
+    parts = list[Span]()
+    for first, last in clause_spans(text[begin:end]):
+        if parts and begin + last - parts[-1][0] <= most:
+            parts[-1] = parts[-1][0], begin + last
+        else:
+            parts.append((begin + first, begin + last))
+    return parts
 
 
 def split_sentences(text: str, language: str) -> list[str]:

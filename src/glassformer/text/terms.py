@@ -17,6 +17,10 @@ from glassformer.text.word_edges import is_apart
 __all__ = ["Terms", "Written", "missing_terms", "suffices", "without_spans", "written_forms"]
 
 
+_START = 3
+"""Number of characters by which forms are looked up, so that most places of a text are compared with none."""
+
+
 class Written(NamedTuple):
     """A form of a term that occurs in an output, at the characters [begin, end)."""
 
@@ -39,7 +43,9 @@ class Terms:
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
         spans = protected_spans(text, self.patterns) if self.protect else []
-        found = [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
+        found = _counted(
+            text, [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
+        )
         if self.glossary:
             found += self.glossary.terms(text, [(one.begin, one.end) for one in spans])
         return tuple(sorted(found))
@@ -48,6 +54,14 @@ class Terms:
         """Return whether a text has words besides its terms."""
         rest = edited(text, (Replacement(term.begin, term.end, "") for term in self.of(text)))
         return any(map(str.isalnum, rest))
+
+
+def _counted(text: str, spans: list[Term]) -> list[Term]:
+    """Return the spans of a text, with their field `more` set."""
+    if not spans:  # most texts have none, and looking at each of their characters takes time
+        return spans
+    times, found = Counter(one.forms[0] for one in spans), Counter(one.form for one in written_forms(spans, text))
+    return [one._replace(more=found[one.forms[0]] - times[one.forms[0]]) for one in spans]
 
 
 def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
@@ -74,8 +88,13 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     uses = Counter(form for forms in fitting.values() for form in forms)
     # Terms with only one possible form take it first; other terms prefer forms that no other term can use.
     ordered = sorted(wanted, key=lambda term: (term.kind != "span", len(fitting[term]), len(term.forms)))
-    wrong = {term for term in ordered if not _take(counts, sorted(fitting[term], key=uses.__getitem__), wanted[term])}
-    wrong |= {term for term in wanted if term.kind == "span" and any(counts[form] for form in fitting[term])}
+    wrong = set[Term]()
+    for term in ordered:
+        least, most = wanted[term] + min(0, term.more), wanted[term] + max(0, term.more)
+        forms = sorted(fitting[term], key=uses.__getitem__)
+        taken = _take(counts, forms, most)
+        if taken < least or (term.kind == "span" and any(counts[form] for form in forms)):
+            wrong.add(term)
     return [term for term in terms if term._replace(begin=0, end=0) in wrong]
 
 
@@ -85,10 +104,14 @@ def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
     Where several forms begin at one position, the longest is returned.
     """
     forms = {form for term in terms for form in term.forms}
-    lengths = sorted({*map(len, forms)}, reverse=True)
+    starts: dict[str, set[int]] = {}
+    for form in forms:
+        starts.setdefault(form[:_START], set()).add(len(form))
+    lengths = {start: sorted(some, reverse=True) for start, some in starts.items()}
     found, place = list[Written](), 0
     while place < len(output):
-        there = (output[place : place + length] for length in lengths)
+        known = (lengths.get(output[place : place + size], ()) for size in range(_START, 0, -1))
+        there = (output[place : place + length] for some in known for length in some)
         written = (Written(place, place + len(form), form) for form in there if form in forms)
         if one := next((one for one in written if _stands(output, one)), None):
             found.append(one)
@@ -121,10 +144,11 @@ def without_spans(text: str) -> str:
     return edited(text, (Replacement(one.begin, one.end, "") for one in protected_spans(text)))
 
 
-def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:
-    """Take `count` occurrences of any of the forms from `counts`; return whether `counts` contained enough of them."""
+def _take(counts: Counter[str], forms: Sequence[str], count: int) -> int:
+    """Take up to `count` occurrences of any of the forms from `counts`; return how many were taken."""
+    left = count
     for form in forms:
-        taken = min(count, counts[form])
+        taken = min(left, counts[form])
         counts[form] -= taken
-        count -= taken
-    return count == 0
+        left -= taken
+    return count - left

@@ -19,7 +19,7 @@ from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.reversal import forward_of
 from glassformer.text.subwords import SentencePieceTokenizer
-from glassformer.text.vocabulary import PLACEHOLDERS, SPECIALS
+from glassformer.text.vocabulary import SPECIALS
 from glassformer.text.words import WordTokenizer
 
 __all__ = [
@@ -128,8 +128,6 @@ class TokenizerKind:
     VocabularyError."""
     open_ended: bool = False
     """Whether the number of different tokens keeps growing with the corpus, as with words but not with characters."""
-    takes_placeholders: bool = False
-    """Whether the vocabulary can contain placeholder tokens."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -140,11 +138,10 @@ def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
             config.vocab_size,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
-            symbols=(*config.symbols, *config.placeholder_tokens),
+            symbols=config.symbols,
         ),
         load=lambda stem: SentencePieceTokenizer.load(kind, stem),
         subwords=True,
-        takes_placeholders=True,
     )
 
 
@@ -156,10 +153,9 @@ def _cannot_train(_lines: Iterable[str], _config: "TokenizerConfig") -> Tokenize
 
 TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "words": TokenizerKind(
-        train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size, config.placeholder_tokens),
+        train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size),
         load=WordTokenizer.load,
         open_ended=True,
-        takes_placeholders=True,
     ),
     "characters": TokenizerKind(
         train=lambda lines, config: CharacterTokenizer.train(lines, config.vocab_size),
@@ -205,10 +201,6 @@ class TokenizerConfig:
     as many with α = 0.1. 0 = off; "auto" = chosen from the corpus."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
-    placeholders: Annotated[float, Range(0, 0.9)] = 0.0
-    """Subwords and words only: the share of training pairs in which placeholder tokens replace words, for example 0.2.
-    The model thus learns to copy placeholder tokens, which then stand for addresses, numbers and other protected spans.
-    0 = off."""
 
     def __post_init__(self) -> None:
         check_fields("tokenizer", self)
@@ -217,25 +209,18 @@ class TokenizerConfig:
                 f"tokenizer.target_kind: expected no value with a joint vocabulary, got {quoted(self.target_kind)}; "
                 "set tokenizer.joint = false, or leave out tokenizer.target_kind"
             )
-        special = len(SPECIALS) + len(self.placeholder_tokens)
-        if self.vocab_size and self.vocab_size <= special:
+        if self.vocab_size and self.vocab_size <= len(SPECIALS):
             raise ConfigError(
-                f"tokenizer.vocab_size: expected more than the {special} special tokens, got {self.vocab_size}"
+                f"tokenizer.vocab_size: expected more than the {len(SPECIALS)} special tokens, got {self.vocab_size}"
             )
         for place, symbol in enumerate(self.symbols):
-            taken = (*SPECIALS, *PLACEHOLDERS, *self.symbols[:place])
+            taken = (*SPECIALS, *self.symbols[:place])
             if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in taken:
                 raise ConfigError(
                     "tokenizer.symbols: expected different strings without white space, none of them special, "
                     f"got {quoted(symbol)}"
                 )
         subwords_only = {"character_coverage": 1.0, "byte_fallback": False, "symbols": (), "sampling": 0.0}
-        without = [kind for kind in self.kinds if not TOKENIZER_KINDS[kind].takes_placeholders]
-        if self.placeholders and without:
-            raise ConfigError(
-                f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
-                f"out, or choose {either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
-            )
         for name, default in subwords_only.items():
             if getattr(self, name) not in (default, "auto") and not self.has_subwords:
                 subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
@@ -243,11 +228,6 @@ class TokenizerConfig:
                     f"tokenizer.{name}: expected its default with the kinds {' and '.join(self.kinds)}, got "
                     f"{quoted(getattr(self, name))}; leave it out, or choose the kind {either(subwords)}"
                 )
-
-    @property
-    def placeholder_tokens(self) -> tuple[str, ...]:
-        """The placeholder tokens that the vocabularies must have."""
-        return PLACEHOLDERS if self.placeholders else ()
 
     @property
     def kinds(self) -> tuple[KindName, KindName]:
@@ -327,7 +307,8 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
             return joint, joint
         case {"joint": False, "source": str(source), "target": str(target)}:
             return _load(source, folder / "source", path), _load(target, folder / "target", path)
-    raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target'; save the run's tokenizers again")
+        case _:
+            raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target'; save the run's tokenizers again")
 
 
 def _load(kind: str, stem: Path, path: Path) -> Tokenizer:

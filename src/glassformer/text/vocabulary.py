@@ -1,17 +1,15 @@
 """Vocabularies: tokens and their ids. The first four ids are the same in every vocabulary."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from glassformer.errors import VocabularyError, quoted
 
-__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "PLACEHOLDERS", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
+__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
 
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
-PLACEHOLDERS = tuple(f"⟦{number}⟧" for number in range(10))
-"""The tokens that stand for protected spans, in vocabularies trained with `tokenizer.placeholders`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +41,7 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls,
-        sentences: Iterable[Iterable[str]],
-        *,
-        max_size: int | None = None,
-        min_count: int = 1,
-        symbols: Sequence[str] = (),
+        cls, sentences: Iterable[Iterable[str]], *, max_size: int | None = None, min_count: int = 1
     ) -> "Vocabulary":
         """Return the vocabulary of the most frequent tokens; equally frequent tokens are in the order of code points.
 
@@ -56,13 +49,11 @@ class Vocabulary:
             sentences: the tokens of each sentence; tokens that look like special tokens are skipped.
             max_size: maximum number of tokens to keep, including the four special tokens.
             min_count: minimum number of occurrences of each token that is kept.
-            symbols: tokens that are always kept; they directly follow the special tokens.
         """
-        reserved = (*SPECIALS, *symbols)
         counts = Counter(token for sentence in sentences for token in sentence)
-        frequent = (token for token, count in counts.items() if count >= min_count and token not in reserved)
+        frequent = (token for token, count in counts.items() if count >= min_count and token not in SPECIALS)
         ranked = sorted(frequent, key=lambda token: (-counts[token], token))
-        return cls((*reserved, *ranked)[:max_size])
+        return cls((*SPECIALS, *ranked)[:max_size])
 
     def __len__(self) -> int:
         return len(self.tokens)

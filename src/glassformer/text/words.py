@@ -28,6 +28,8 @@ ELISIONS = frozenset(
     f"{word}'" for word in ("c", "d", "j", "l", "m", "n", "s", "t", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu")
 )
 CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'")
+_LONGEST = max(map(len, (*ELISIONS, *CONTRACTIONS)))
+"""Number of characters of the longest part that is cut from a word."""
 LEAN_RIGHT = OPENING | ELISIONS
 LEAN_LEFT = CLOSING | frozenset(CONTRACTIONS)
 
@@ -91,13 +93,15 @@ def _straight(token: str) -> str:
 def _cut(word: str) -> tuple[str, ...]:
     heads: list[str] = []
     tails: list[str] = []
-    while head := _head(word):
+    begin, end = 0, len(word)
+    # Only the characters that can decide are looked at, so that a word of quotation marks takes linear time.
+    while head := _head(word[begin : begin + _LONGEST + 1]):
         heads.append(head)
-        word = word[len(head) :]
-    while tail := _tail(word):
+        begin += len(head)
+    while tail := _tail(word[max(begin, end - _LONGEST - 1) : end]):
         tails.append(tail)
-        word = word[: -len(tail)]
-    return *heads, word, *reversed(tails)
+        end -= len(tail)
+    return *heads, word[begin:end], *reversed(tails)
 
 
 def _head(word: str) -> str:

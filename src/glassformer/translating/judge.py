@@ -25,7 +25,11 @@ class Judge:
     """The token for `<unk>` in outputs."""
 
     def output(self, one: Translation, text: str, source: Ids) -> ModelOutput:
-        """Return an output in the form that guards read, given the source text and the ids of its tokens."""
+        """Return an output in the form that guards read, given the source text and the ids of its tokens.
+
+        Lengths are compared with what the model read, which may lack the spans of the source.
+        """
+        source = one.read or source
         return ModelOutput(
             source=text,
             target=one.text,
@@ -37,7 +41,9 @@ class Judge:
         )
 
     def reasons(self, one: Translation, text: str, source: Ids) -> tuple[str, ...]:
-        """Return the names of the guards that an output sets off."""
+        """Return the names of the guards that an output sets off; a copy that no model wrote sets off none."""
+        if one.kept == "placed" and not one.read:
+            return ()
         output = self.output(one, text, source)
         if self.guards is None:
             return above(signals(output, None, UNCALIBRATED), UNCALIBRATED)

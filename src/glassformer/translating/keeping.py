@@ -1,14 +1,13 @@
 """Make sure that translations contain the protected spans and the glossary terms of their texts."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlapping, word_spans
-from glassformer.text.placeholders import shared_spans, spans_of
 from glassformer.text.placing import Stripped, copied, placed, stripped
 from glassformer.text.settling import settled
 from glassformer.text.terms import Terms, missing_terms
@@ -49,9 +48,11 @@ class TermKeeper:
 
     def kept(self, found: Iterable[Translation]) -> Iterator[Translation]:
         """Yield the translations, which contain the terms of their texts."""
-        results = dict(enumerate(found))
-        lacking = {place: some for place in self.terms if (some := self._lacking(place, results[place]))}
+        results, lacking = dict(enumerate(found)), dict[int, list[Term]]()
         for place, terms in self.terms.items():
+            output = results[place].text
+            if output != self.request.texts[place] and (some := missing_terms(terms, output)):
+                lacking[place] = some
             results[place] = _kept(results[place], terms, "output")
         for place, one in chain(self._copied(lacking), self._placed(lacking)):
             results[place] = one
@@ -59,14 +60,6 @@ class TermKeeper:
             one = self._settled(place, results[place])
             results[place] = one if self.request.links else _without_links(one)
         yield from results.values()
-
-    def _lacking(self, place: int, one: Translation) -> list[Term]:
-        """Return the terms that an output does not contain, or contains too often.
-
-        If the output has a placeholder token that stands for no span, return all terms of the text.
-        """
-        invented = self.request.masked[place].invents(one.tokens)
-        return list(self.terms[place]) if invented else missing_terms(self.terms[place], one.text)
 
     def _copied(self, lacking: Collection[int]) -> Iterator[tuple[int, Translation]]:
         """Yield the index and the translation of each text that has only terms: a copy with the terms' forms."""
@@ -96,8 +89,13 @@ class TermKeeper:
 
     def _taken_out(self, place: int, lacking: Sequence[Term]) -> list[Term]:
         """Return the protected spans that a text's output lacks, except spans in the prefix of the output."""
-        begun = shared_spans(lacking, spans_of(self.request.prefixes[place]))
-        return [term for number, term in enumerate(lacking) if term.kind == "span" and number not in begun]
+        begun, taken = Counter(span.forms for span in Terms().of(self.request.prefixes[place])), list[Term]()
+        for term in lacking:
+            if begun[term.forms]:
+                begun[term.forms] -= 1
+            elif term.kind == "span":
+                taken.append(term)
+        return taken
 
     def _linked(self, texts: Mapping[int, str], terms: Terms) -> Iterator[tuple[int, Translation]]:
         """Translate `texts`, which replace texts of the request; yield each text's index and linked translation."""
@@ -120,9 +118,8 @@ class TermKeeper:
 
     def _begun(self, place: int) -> str:
         """Return the prefix of an output as the output spells it."""
-        prefix, masked = self.request.prefixes[place], self.request.masked[place]
-        ids = self.tokenizer.encode(masked.in_target(prefix)) if prefix else []
-        return masked.restored(self.tokenizer.decode(ids))[0]
+        prefix = self.request.prefixes[place]
+        return self.tokenizer.decode(self.tokenizer.encode(prefix)) if prefix else ""
 
     def _settled(self, place: int, one: Translation) -> Translation:
         """Return a translation and its alternatives; the order and the spaces of protected spans are corrected."""

@@ -12,7 +12,6 @@ from glassformer.translating.ranking import Ranking
 from glassformer.translating.reading import Reader
 from glassformer.translating.request import Layer, Request, Translate
 from glassformer.translating.rescoring import Rescoring
-from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
 from glassformer.translating.searching import Searching
 from glassformer.translating.tagging import tagged_texts, tagging
@@ -44,6 +43,9 @@ class Layers:
 
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that a request needs, from the outermost to the innermost; the request is tokenized."""
+        # Some layers, and `tagging`, translate further texts with `self`, that is by all layers. This ends, because a
+        # further text is shorter (the text without its tags or without lost spans, or the inside of a message), or is
+        # translated without terms, or without second searches (`Request.within`).
         retries = asked.search.settings.retry and not asked.search.sample
         if inside := messages_of(asked):
             yield InsideMessages(inside, self)
@@ -53,5 +55,3 @@ class Layers:
             yield self.judging
         if terms := {place: some for place in asked.sources if (some := asked.terms.of(asked.texts[place]))}:
             yield KeepingTerms(terms, self.reader.bundle.target_tokenizer, self)
-        if self.reader.has_placeholders:
-            yield restoring

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from glassformer.decoding.engine import Engine, Ids, Job, Search
 from glassformer.decoding.hypothesis import Hypothesis
-from glassformer.text.placeholders import Masked
 from glassformer.translating.reading import Reader, status_of, with_eos
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Proposal, Rescoring
@@ -32,7 +31,7 @@ class Ranking:
     def _ranked(
         self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
     ) -> Iterator[list[Hypothesis]]:
-        texts, own = [asked.masked[places[0]] for places in jobs.values()], list(found)
+        texts, own = [asked.texts[places[0]] for places in jobs.values()], list(found)
         scored = self._scored(texts, list(jobs), own, asked.search)
         for candidates, several in zip(scored, own, strict=True):
             yield candidates.ranked(self.rescoring.weights) or several
@@ -41,30 +40,24 @@ class Ranking:
         """Return the scored candidates of each text of a tokenized request; none for an untranslatable text."""
         jobs = [self.reader.job(one, (), asked.search) for one in asked.sources.values()]
         found = list(self.engine.decode(jobs, asked.search.whole_beam()))
-        scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)
+        scored = self._scored([asked.texts[place] for place in asked.sources], jobs, found, asked.search)
         there = dict(zip(asked.sources, scored, strict=True))
         return [there.get(place) or Candidates.none() for place in range(len(asked.texts))]
 
     def _scored(
-        self, texts: Sequence[Masked], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+        self, texts: Sequence[str], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
     ) -> list[Candidates]:
-        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models.
-
-        The other models get the original texts, without this run's placeholder tokens.
-        """
-        originals = [one.original for one in texts]
-        proposed = self.rescoring.proposed(originals, search.beam_size)
-        others = [{text: one.in_target(text) for text in several} for one, several in zip(texts, proposed, strict=True)]
-        written = self._written({text for several in others for text in several.values()})
+        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models."""
+        proposed = self.rescoring.proposed(texts, search.beam_size)
+        written = self._written({text for several in proposed for text in several})
         own = iter(self._decoded(found))
         proposals = []
-        for read, job, several, more in zip(texts, jobs, found, others, strict=True):
+        for job, several, more in zip(jobs, found, proposed, strict=True):
             known: dict[str, Ids] = {}
             for one in several:  # different tokens may spell the same text; keep the best output for each text
-                text = next(own)
-                known.setdefault(read.restored(text)[0] if self.reader.has_placeholders else text, one.tokens)
-            for text, in_target in more.items():
-                ids = written.get(in_target, ())
+                known.setdefault(next(own), one.tokens)
+            for text in more:
+                ids = written.get(text, ())
                 if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
                     known.setdefault(text, ids)
             proposals.append([Proposal(text, ids) for text, ids in known.items() if status_of(text) == "ok"])
@@ -75,7 +68,7 @@ class Ranking:
             pairs = zip(items, log_probs, strict=True)
             return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
 
-        return self.rescoring.candidates(originals, proposals, score)
+        return self.rescoring.candidates(texts, proposals, score)
 
     def _decoded(self, found: Sequence[Sequence[Hypothesis]]) -> list[str]:
         """Return the text of each hypothesis of each job."""

@@ -9,10 +9,9 @@ from glassformer.decoding.engine import Ids, Job, Search, Sources
 from glassformer.decoding.hypothesis import max_length
 from glassformer.errors import ConfigError, DecodingError, quoted
 from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
-from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.translating.request import Request
-from glassformer.translating.translation import Status
+from glassformer.translating.translation import MOST_CHARACTERS, Status
 
 if TYPE_CHECKING:
     from glassformer.corpus.shortlist import Shortlist
@@ -28,20 +27,11 @@ class Reader:
         self.bundle = bundles[0]
         self.longest = longest
         """Maximum number of positions of a source or an output."""
-        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in bundles)]
-        self.has_placeholders = all(map(has_placeholders, tokenizers))
-        """Whether all models have placeholder tokens."""
 
     def read(self, asked: Request) -> Request:
-        """Return a request with its fields `masked`, `statuses` and `sources` filled."""
-        seen = [self.masked(text) for text in asked.texts]
-        statuses, sources = self.sources([one.text for one in seen], asked.search.settings.max_source)
-        return asked._replace(masked=seen, statuses=statuses, sources=sources)
-
-    def masked(self, text: str) -> Masked:
-        """Return a text as the models read it: with placeholder tokens if all models have such tokens."""
-        is_readable = self.has_placeholders and status_of(text) == "ok"
-        return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
+        """Return a request with its fields `statuses` and `sources` filled."""
+        statuses, sources = self.sources(asked.texts, asked.search.settings.max_source)
+        return asked._replace(statuses=statuses, sources=sources)
 
     def sources(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return the status of each text, and the ids of each translatable text by the index of the text."""
@@ -72,7 +62,7 @@ class Reader:
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return the tokens of a text outside the source vocabulary, which the model reads as `<unk>`."""
-        return _unknown(self.bundle.source_tokenizer, self.masked(text).text)
+        return _unknown(self.bundle.source_tokenizer, text)
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
         """Return the distinct jobs of a tokenized request, each with the indices of its texts."""
@@ -82,7 +72,7 @@ class Reader:
         for place, sources in asked.sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
             prefix = asked.prefixes[place]
-            begin = beginning(asked.masked[place].in_target(prefix)) if prefix else ()
+            begin = beginning(prefix) if prefix else ()
             jobs.setdefault(self.job(sources, begin, search, seed), []).append(place)
         return jobs
 
@@ -144,7 +134,9 @@ def with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
 
 
 def status_of(text: str) -> Status:
-    """Return "ok" if a text can be tokenized, and otherwise the reason: "blank" or "undecodable"."""
+    """Return "ok" if a text can be tokenized, and otherwise the reason: "blank", "undecodable" or "too_long"."""
+    if len(text) > MOST_CHARACTERS:
+        return "too_long"
     if is_normal(text):
         return "ok" if text else "blank"
     if not normalise(text):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.decoding.engine import Search, Sources
-from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
 from glassformer.translating.translation import Status, Translation
 
@@ -30,10 +29,9 @@ class Request(NamedTuple):
     """Whether to look for suspicious outputs."""
     messages: bool = True
     """Whether to translate the texts inside plurals and selections."""
-    masked: Sequence[Masked] = ()
-    """The texts as the models read them. `Reader.read` sets this field and the two fields below."""
     statuses: Sequence[Status] = ()
-    """The status of each text: "ok" if it can be translated, otherwise the reason why not."""
+    """The status of each text: "ok" if it can be translated, otherwise the reason why not. `Reader.read` sets this
+    field and the field below."""
     sources: Mapping[int, Sources] = {}
     """The ids of each translatable text, by the index of the text."""
 

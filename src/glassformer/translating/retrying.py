@@ -171,5 +171,6 @@ def _as_one(
         tokens=tuple(tokens),
         token_log_probs=tuple(log_probs),
         links=tuple(links),
+        read=(*(id for one in ended for id in one.read[:-1]), *last.read),
         status="max_length" if any(one.status == "max_length" for one in parts) else "ok",
     )

@@ -58,4 +58,4 @@ class Searching:
         for places, several in zip(jobs.values(), found, strict=True):
             attention = [next(rows) for _ in several]
             for place in places:
-                yield place, self.writer.linked(results[place], asked.masked[place].text, several, attention)
+                yield place, self.writer.linked(results[place], asked.texts[place], several, attention)

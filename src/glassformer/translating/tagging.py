@@ -9,7 +9,7 @@ from glassformer.text.edits import edited
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.spans import protected_spans
 from glassformer.translating.request import Request, Translate
-from glassformer.translating.translation import TRANSLATED, Translation
+from glassformer.translating.translation import MOST_CHARACTERS, TRANSLATED, Translation
 
 if TYPE_CHECKING:
     from glassformer.translating.markup.projection import Plain
@@ -28,12 +28,13 @@ class TaggedText:
 
     @classmethod
     def of(cls, text: str, patterns: Sequence[str]) -> "TaggedText | None":
-        """Return a text and its tags; None if the text has no pair of tags.
+        """Return a text and its tags; None if the text has no pair of tags, or nests too many.
 
         A tag inside another protected span, such as a plural or a match of a user's pattern, belongs to that span.
         """
         # imported for the first text with a tag, so that a line without tags is translated sooner
         from glassformer.translating.markup.projection import detagged
+        from glassformer.translating.markup.reading import MOST_NESTED
         from glassformer.translating.markup.scanning import PLAIN, scanned
         from glassformer.translating.markup.units import Chunk, closings_of, unit_of
 
@@ -54,14 +55,16 @@ class TaggedText:
             )
             for place, token in enumerate(tokens)
         ]
-        unit = unit_of(text, chunks) if closings else None
-        return cls(text, unit, detagged(unit.chunks)) if unit else None
+        if not closings or not (unit := unit_of(text, chunks)):
+            return None
+        plain = detagged(unit.chunks)
+        return cls(text, unit, plain) if max((tag.height for tag in plain.tags), default=0) <= MOST_NESTED else None
 
     def restored(self, one: Translation, *, links: bool) -> Translation:
         """Return a translation of the plain text with the tags of the text put into it.
 
-        If the placeholders of the translation cannot be kept in order, the original text is returned instead. An
-        alternative whose placeholders cannot be kept in order is left out.
+        If the placeholders of the translation cannot be kept in order, or a link finds no word, the original text is
+        returned instead. Such an alternative is left out.
         """
         from glassformer.translating.markup.projection import retagged
 
@@ -112,7 +115,11 @@ def tagged_texts(asked: Request) -> dict[int, TaggedText]:
     """
     if not asked.terms.protect:
         return {}
-    free = [place for place, text in enumerate(asked.texts) if "</" in text and not asked.prefixes[place]]
+    free = [
+        place
+        for place, text in enumerate(asked.texts)
+        if "</" in text and len(text) <= MOST_CHARACTERS and not asked.prefixes[place]
+    ]
     found = ((place, TaggedText.of(asked.texts[place], asked.terms.patterns)) for place in free)
     return {place: one for place, one in found if one}
 

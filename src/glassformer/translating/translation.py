@@ -11,6 +11,7 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link
 
 __all__ = [
+    "MOST_CHARACTERS",
     "TRANSLATED",
     "Explanation",
     "Kept",
@@ -27,13 +28,16 @@ Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_le
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that were translated."""
 
+MOST_CHARACTERS = 100_000
+"""Maximum number of characters of a text, or of a unit of a document, that is translated."""
+
 Retry = Literal["", "first", "greedy", "beam", "samples", "n_best", "parts"]
 
 Kept = Literal["", "output", "placed", "lost"]
 """How a text's protected spans and glossary terms came into its translation. "": the text has none. "output": the model
 wrote them. "placed": they were put next to the aligned words of an output, or copied with a text that consists only of
-terms. "lost": a term is missing or occurs too often; or placeholders in tags could not be kept in order, and the text
-is not translated."""
+terms. "lost": a term is missing or occurs too often; or placeholders in tags could not be kept in order or a link found
+no word, so that the text is not translated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,9 @@ class Translation:
     "beam": another search. "samples" or "n_best": the output most like the others, of several samples or of a wide
     beam's best outputs. "parts": the clauses of the text, translated one by one. "first": the first output, because the
     others were more suspicious. "": the first output, which was not suspicious."""
+    read: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """The ids of the source tokens that the model read for this output. If spans were placed, these are the tokens of
+    the text without its spans; a text that was copied has none."""
     kept: Kept = ""
     """How the protected spans and glossary terms came into the translation (see `Kept`). If they were placed, the
     tokens and their log probabilities are those of the output into which they were put; a copied text has no log

@@ -40,7 +40,7 @@ class Writer:
         texts = iter(self._texts(found))
         results = []
         for several, job in zip(found, jobs, strict=True):
-            best, *others = [self._one(next(texts), one, job.max_length) for one in several]
+            best, *others = [self._one(next(texts), one, job.max_length, job.sources[0]) for one in several]
             results.append(replace(best, alternatives=tuple(others)) if others else best)
         return results
 
@@ -56,7 +56,7 @@ class Writer:
 
         Args:
             one: the translation.
-            text: the text as the model read it.
+            text: the text that was translated.
             several: the hypotheses of the translation and its alternatives.
             attention: the cross-attention of each hypothesis.
         """
@@ -75,13 +75,14 @@ class Writer:
     def _words(self, hypothesis: Hypothesis) -> list[range]:
         return target_words(self.bundle.target_tokenizer, hypothesis.tokens)
 
-    def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
+    def _one(self, text: str, hypothesis: Hypothesis, longest: int, read: Ids = ()) -> Translation:
         return Translation(
             text=text,
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
             tokens=tuple(map(self.tokens.__getitem__, hypothesis.tokens)),
             token_log_probs=hypothesis.token_log_probs,
+            read=read,
             status="max_length" if len(hypothesis.tokens) == longest else "ok",
         )
 

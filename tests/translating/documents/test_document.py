@@ -107,6 +107,15 @@ def test_a_sentence_without_a_translation_stays_and_is_reported():
     assert (report.units, report.doubts) == (1, ((2, "too_long"),))
 
 
+def test_a_unit_with_too_many_characters_stays_and_is_reported():
+    data = b"<p>one</p>\n<p>" + b"<b>two</b> " * 30_000 + b"</p>\n<p>three</p>"
+    document = sentences("a.html", data)
+    assert document.wanted == ["one", "three"]
+    written, report = document.rebuilt([rendered("UN"), rendered("TROIS")])
+    assert written == data.replace(b"one", b"UN").replace(b"three", b"TROIS")
+    assert (report.units, report.doubts) == (3, ((2, "too_long"),))
+
+
 def test_a_unit_whose_placeholders_cannot_be_kept_in_order_stays_and_is_reported():
     data = b"<p>one</p>\n<p>%d cats <i title='%s'>here</i></p>"
     document = sentences("a.html", data)

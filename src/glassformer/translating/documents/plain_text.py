@@ -57,7 +57,9 @@ def _blocks_of(lines: Iterable[_Line]) -> Iterator[list[_Line]]:
 
 def _paragraph(document: str, lines: Sequence[_Line]) -> Unit | None:
     """Return the unit of a paragraph; if it has several lines, its translation is wrapped to their maximum length."""
-    begin, end = lines[0].begin, lines[-1].end
+    first, last = lines[0], lines[-1]
+    begin = first.begin + len(first.text) - len(first.text.lstrip())
+    end = last.begin + len(last.text.rstrip())
     text = " ".join(line.text.strip() for line in lines)
     unit = unit_of(document, [Chunk("text", text, begin, end)])
     if not unit or len(lines) == 1:

@@ -48,14 +48,15 @@ class DocumentSentences:
         """Return the bytes of the document with the translations of its sentences, and a report on its units.
 
         Three things keep their bytes: a unit whose translation equals its source, a sentence without a translation, and
-        a unit whose placeholders cannot be kept in order (status "lost").
+        a unit whose placeholders cannot be kept in order or a link of which finds no word (status "lost"). So does a
+        unit that is too long.
 
         Raises:
             DataError: the file's encoding does not have a character of a translation.
         """
         text, lost = self._sentences.rebuilt(found)
         data = self.document.encoded(text)
-        statuses = dict[int, str].fromkeys(lost, "lost")
+        statuses = {**dict.fromkeys(lost, "lost"), **dict.fromkeys(self._sentences.too_long, "too_long")}
         for place, renderings in enumerate(self._sentences.by_unit(found)):
             if status := next((one.status for one in renderings if one.status != "ok"), None):
                 statuses.setdefault(place, status)

@@ -70,11 +70,10 @@ class _Words:
         self._letters_of_source, self._letters_of_target = _with_letters(source), _with_letters(target)
         self.sources, targets = word_spans(self._letters_of_source), word_spans(self._letters_of_target)
         self._places = {span[0]: place for place, span in enumerate(self.sources)}
-        self._aligned: dict[int, list[Span]] = {}
+        self._aligned: dict[int, dict[Span, None]] = {}
         for one, other in links or self._by_position(targets):
             word, origin = _around(targets, other), _around(self.sources, one)
-            if origin not in (known := self._aligned.setdefault(word[0], [])):
-                known.append(origin)
+            self._aligned.setdefault(word[0], {})[origin] = None
 
     def _by_position(self, targets: Sequence[Span]) -> Iterator[Link]:
         """Yield a link for each target word, to the source word at the same relative position.
@@ -109,7 +108,7 @@ class _Words:
     def of(self, word: Span, origin: Span | None) -> Iterator[AlignedPiece]:
         """Yield the pieces of a word: the punctuation before its letters, the letters, and the punctuation after."""
         begin, end = self._inner(word)
-        aligned = [origin] if origin else self._aligned.get(word[0], [])
+        aligned = [origin] if origin else [*self._aligned.get(word[0], ())]
         inners = [(one, self._origin(one)) for one in aligned]
         ends = [[(one[0], inner[0]) for one, inner in inners], [(inner[1], one[1]) for one, inner in inners]]
         if begin == end:  # the piece consists of punctuation only

@@ -1,32 +1,36 @@
 """Take the tags out of a text, and put them into its translation around the words that come from the tags' words.
 
 A pair of tags is put around the words that come from its own words. No tag is repeated, lost or invented, and tags
-remain nested. If no word of the translation comes from a tag's words, the tag is put around the nearest word, if
-necessary inside another tag, so that no pair of tags is empty. A point (a mark without content, such as an image) stays
-next to the word that it touched, or else goes before the word that followed it.
+remain nested. If no word of the translation comes from a tag's words alone, the tag is put around a free word close by,
+or inside the tag whose words became the same word. A pair without any such word stays empty beside the words. A link
+never stays empty, and never gets into another link: it takes a free word that is further away, or one of another link's
+words, or else the text is not translated. A point (a mark without content, such as an image) stays next to the word
+that it touched, or else goes before the word that followed it.
 
 Programs fill some placeholders by their order, including placeholders in tags. If the alignment would change this
 order, tags are put by their position instead.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from glassformer.text.links import Link, Span, overlap
-from glassformer.text.spans import ordered_spans, protected_spans
-from glassformer.text.word_edges import is_combining
+from glassformer.text.links import Link, Span
+from glassformer.text.spans import ordered_spans
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
+from glassformer.translating.markup.reading import MOST_NESTED
 from glassformer.translating.markup.units import Chunk, closings_of
 
 __all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
 
 FEW_WORDS = 2
 """Maximum number of words that belong to no tag and that a tag may cover between its own words."""
+MOST_GUESTS = 3
+"""Maximum number of tags that are put inside a tag in the translation, but not in the source."""
 _LINK = "a"
 """The name of the elements that must not be nested in each other."""
 
@@ -45,10 +49,10 @@ class Tag(NamedTuple):
     """What happened to the white space at a point. "taken": one of the two spaces around it was taken out. "added": a
     space was added between two words that only the point separated."""
 
-    @property
-    def has_link(self) -> bool:
-        """Whether the tag is a link or contains a link."""
-        return self.opening.name == _LINK or any(one.has_link for one in self.inner)
+    has_link: bool = False
+    """Whether the tag is a link or contains a link."""
+    height: int = 0
+    """The number of pairs of tags that are nested in each other, including this one."""
 
     def cuts(self) -> Iterator[int]:
         """Yield the positions in the plain text at which the tag, or a tag inside it, begins or ends."""
@@ -102,7 +106,10 @@ def detagged(chunks: Sequence[Chunk]) -> Plain:
             begins.append(plain.size)
         elif place in ends:
             inner, opening = tuple(levels.pop()), chunks[ends[place]]
-            levels[-1].append(Tag(opening, chunk, begins.pop(), plain.size, inner))
+            has_link = opening.name == _LINK or any(one.has_link for one in inner)
+            height = 1 + max((one.height for one in inner), default=0)
+            tag = Tag(opening, chunk, begins.pop(), plain.size, inner, has_link=has_link, height=height)
+            levels[-1].append(tag)
         else:
             space = plain.space_at_point(place)
             levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space))
@@ -134,7 +141,8 @@ class _PlainText:
         skipped = 1 if self._skips_space and text else 0
         self._skips_space = self._skips_space and not text
         self.raws |= {self.size + place - skipped: raw for place, raw in raws.items() if place >= skipped}
-        self._parts.append(text[skipped:])
+        if len(text) > skipped:
+            self._parts.append(text[skipped:])
         self.size += len(text) - skipped
 
     def end_before(self, place: int) -> None:
@@ -156,7 +164,7 @@ class _PlainText:
 
     @property
     def _before(self) -> str:
-        return next((part[-1] for part in reversed(self._parts) if part), "")
+        return self._parts[-1][-1] if self._parts else ""
 
     def _touches(self, place: int) -> bool:
         before, after = self._before, self._next[place]
@@ -184,7 +192,7 @@ def _order(chunks: Sequence[Chunk]) -> list[Chunk]:
 def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk] | None:
     """Return the chunks of the translation of a one-sentence text, given the links of its words.
 
-    Return None if placeholders cannot be kept in order (see `projected`).
+    Return None if the text must stay untranslated (see `projected`).
     """
     return projected(plain, target, *(partial(pieces_of, plain.text, target, some, plain.cuts) for some in (links, ())))
 
@@ -193,14 +201,14 @@ def projected(plain: Plain, target: str, *ways: Callable[[], Iterable[AlignedPie
     """Return the chunks of a target: its text, with the tags of the source put in.
 
     Each of `ways` aligns the target in a different way, and returns the target's pieces. The first way is used that
-    keeps the order of the placeholders, in text and tags, that programs fill by their order. Return None if no way
-    keeps this order.
+    puts every link around a word, and keeps the order of the placeholders, in text and tags, that programs fill by
+    their order. Return None if there is no such way.
     """
     found = (_projected(plain, target, list(way())) for way in ways)
-    return next((chunks for chunks in found if not plain.order or _order(chunks) == plain.order), None)
+    return next((one for one in found if one is not None and (not plain.order or _order(one) == plain.order)), None)
 
 
-def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk]:
+def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk] | None:
     raws = {
         one.begin + place - source: plain.raws[place]
         for one in pieces
@@ -209,159 +217,274 @@ def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> lis
         for place in range(source, last)
         if place in plain.raws and plain.text[place] == target[one.begin + place - source]
     }
-    placed = _Level(plain.text, target, pieces).placed(plain.tags)
+    try:
+        placed = _Level(plain.text, target, pieces).placed(plain.tags)
+    except _NoWordError:
+        return None
     return list(_Writer(target, raws).written(0, len(target), placed))
 
 
-@dataclass
+class _Sources:
+    """Finds the pieces of a target by positions in the source that they come from."""
+
+    def __init__(self, pieces: Sequence[AlignedPiece], words: Sequence[int]) -> None:
+        some = sorted((*span, place) for place, piece in enumerate(pieces) for span in piece.sources)
+        first: dict[int, int] = {}
+        last: dict[int, tuple[int, int]] = {}
+        for begin, end, place in some:
+            first[begin] = min(first.get(begin, place), place)
+            last[begin] = max(last.get(begin, (0, 0)), (end, place))
+        self._begins = [*first]
+        self._first = [*first.values()]
+        self._last = [*accumulate(last.values(), max)]
+        self._ends = {(place, end) for _, end, place in some}
+        self._starts = {(place, begin) for begin, _, place in some}
+        self._with_source = [place for place, piece in enumerate(pieces) if piece.sources]
+        aligned: dict[Span, list[int]] = {}
+        for word, place in enumerate(words):
+            for span in pieces[place].sources:
+                aligned.setdefault(span, []).append(word)
+        self._aligned = aligned
+        self._spans = sorted(aligned)
+        self._longest = [*accumulate(self._spans, _later)]
+
+    def around(self, source: int) -> tuple[int | None, int | None]:
+        """Return the pieces that come from the words before and after a position, by their indices."""
+        at = bisect_left(self._begins, source)
+        return self._last[at - 1][1] if at else None, self._first[at] if at < len(self._first) else None
+
+    def words(self, begin: int, end: int) -> Iterator[list[int]]:
+        """Yield the words that come from each word of the source between two positions, as indices in ascending order.
+
+        Of the words of the source that begin earlier, only the one that ends last is looked at.
+        """
+        first = bisect_left(self._spans, (begin,))
+        if first and self._longest[first - 1][1] > begin:
+            yield self._aligned[self._longest[first - 1]]
+        for span in self._spans[first : bisect_left(self._spans, (end,))]:
+            yield self._aligned[span]
+
+    def meet(self, place: int, source: int) -> bool:
+        """Return whether the pieces before and from `place` on come from the words before and after a position.
+
+        A character may stand between the words, which was added there.
+        """
+        at = bisect_left(self._with_source, place)
+        if not 0 < at < len(self._with_source):
+            return False
+        before, after = self._with_source[at - 1], self._with_source[at]
+        return bool(self._ends & {(before, source - 1), (before, source)}) and (after, source) in self._starts
+
+
+def _later(one: Span, other: Span) -> Span:
+    """Return the span that ends later."""
+    return max(one, other, key=itemgetter(1))
+
+
+class _Free:
+    """The words that no tag is around; union-find gives the next one before and after a word."""
+
+    def __init__(self, count: int) -> None:
+        self._before, self._after = [*range(count + 1)], [*range(count + 1)]
+
+    def take(self, word: int) -> None:
+        self._before[word + 1], self._after[word] = word, word + 1
+
+    def around(self, word: int) -> Iterator[int]:
+        """Yield the nearest free word up to a word, and the nearest free word from this word on."""
+        if before := _root(self._before, word + 1):
+            yield before - 1
+        if (after := _root(self._after, word)) < len(self._after) - 1:
+            yield after
+
+
+def _root(parents: list[int], one: int) -> int:
+    while parents[one] != one:
+        parents[one] = one = parents[parents[one]]
+    return one
+
+
+class _NoWordError(Exception):
+    """A link finds no word that it could be put around."""
+
+
 class _Level:
-    """Places tags on one level of nesting: in a part of the target, which consists of these pieces."""
+    """Places tags on one level of nesting: from the character `begin` of the target on, which the pieces divide."""
 
-    source: str
-    target: str
-    pieces: Sequence[AlignedPiece]
-    ranges: dict[int, Span] = field(default_factory=dict)
-    """The characters of the target that each placed pair of tags is around, by the index of the tag."""
-    guests: defaultdict[int, list[Tag]] = field(default_factory=lambda: defaultdict(list))
-    """Further tags that are put inside a tag, by the index of this tag."""
-
-    def __post_init__(self) -> None:
-        some = sorted((*span, place) for place, piece in enumerate(self.pieces) for span in piece.sources)
-        self._begins = [begin for begin, *_ in some]
-        self._places = [place for *_, place in some]
-        self._last = list(accumulate(((end, place) for _, end, place in some), max))
+    def __init__(
+        self, source: str, target: str, pieces: Sequence[AlignedPiece], begin: int = 0, depth: int = 0
+    ) -> None:
+        self.source, self.target, self.pieces, self.begin, self.depth = source, target, pieces, begin, depth
+        self._words = [place for place, one in enumerate(pieces) if one.is_word]
+        """The indices of the pieces that contain a letter or a digit."""
+        self._sources = _Sources(pieces, self._words)
+        self._hosts: list[int | None] = [None] * len(self._words)
+        """For each of these words, the index of the tag that is put around it."""
+        self._free = _Free(len(self._words))
+        self._runs: dict[int, Span] = {}
+        """The pieces from the first to the last that each placed pair of tags is around, by the index of the tag."""
+        self._guests: defaultdict[int, list[Tag]] = defaultdict(list)
+        """Further tags that are put inside a tag, by the index of this tag."""
 
     def placed(self, tags: Sequence[Tag]) -> tuple[_Placed, ...]:
-        """Return these tags with their positions in the target, in order and without overlaps."""
+        """Return these tags with their positions in the target, in order and without overlaps.
+
+        Raises:
+            _NoWordError: a link finds no word.
+        """
         pairs = [index for index, tag in enumerate(tags) if tag.closing]
-        owners = self._owners(tags, pairs)
-        runs = _runs(self.pieces, owners)
-        for index in pairs:
-            if index in runs:
-                first, last = runs[index]
-                self.ranges[index] = self.pieces[first].begin, self.pieces[last].end
-        for index in pairs:
-            if index not in runs:
-                self._settle(index, tags)
-        around = sorted((span, index) for index, span in self.ranges.items())
-        found = [self._around(index, tags[index]) for index in self.ranges]
+        for index, run in sorted(_runs(self.pieces, self._owners(tags, pairs)).items()):
+            self._put(index, run)
+        # Last, because a tag without words of its own must know which words are taken.
+        beside = [index for index in pairs if index not in self._runs and not self._settle(index, tags)]
+        around = sorted(
+            ((self.pieces[run[0]].begin, self.pieces[run[1]].end), index) for index, run in self._runs.items()
+        )
+        found = [self._around(index, tags[index], span) for span, index in around]
+        found += [self._point(index, tags[index], around) for index in beside]
         found += [self._point(index, tag, around) for index, tag in enumerate(tags) if not tag.closing]
         return tuple(place for *_, place in sorted(found, key=lambda one: one[:3]))
 
     def _owners(self, tags: Sequence[Tag], pairs: Sequence[int]) -> list[int | None]:
-        """Return, for each piece, the index of the tag that contains most of the piece's sources, or None."""
+        """Return, for each piece, the index of the tag that contains most of the piece's sources, or None.
+
+        Of each source, only the tag that contains most of it counts.
+        """
         begins = [tags[index].begin for index in pairs]
 
+        @cache
+        def share(begin: int, end: int) -> tuple[int, int]:
+            first = max(0, bisect_right(begins, begin) - 1)
+            inside = pairs[first : bisect_left(begins, end)]
+            shares = ((min(end, tags[index].end) - max(begin, tags[index].begin), -index) for index in inside)
+            return max(shares, default=(0, 0))
+
         def owner(piece: AlignedPiece) -> int | None:
-            shares: dict[int, int] = {}
-            for begin, end in piece.sources:
-                first = max(0, bisect_right(begins, begin) - 1)
-                for index in pairs[first : bisect_left(begins, end)]:
-                    share = min(end, tags[index].end) - max(begin, tags[index].begin)
-                    if share > 0:
-                        shares[index] = shares.get(index, 0) + share
+            shares: Counter[int] = Counter()
+            for source in piece.sources:
+                length, index = share(*source)
+                if length > 0:
+                    shares[-index] += length
             return max(shares, key=lambda index: (shares[index], -index)) if shares else None
 
         return [owner(piece) for piece in self.pieces]
 
-    def _around(self, index: int, tag: Tag) -> tuple[int, bool, int, _Placed]:
-        begin, end = self.ranges[index]
-        inner = (*tag.inner, *self.guests[index])
-        within = _Level(self.source, self.target, self._within(begin, end)).placed(inner) if inner else ()
-        return begin, True, index, _Placed(begin, end, tag, within)
+    def _put(self, index: int, run: Span) -> None:
+        """Put a tag around the pieces from the first to the last of a run."""
+        self._runs[index] = run
+        for word in range(bisect_left(self._words, run[0]), bisect_right(self._words, run[1])):
+            self._hosts[word] = index
+            self._free.take(word)
 
-    def _within(self, begin: int, end: int) -> list[AlignedPiece]:
-        """Return the pieces, and parts of pieces, between two positions of the target."""
-        first = bisect_right(self.pieces, begin, key=lambda piece: piece.end)
-        last = bisect_left(self.pieces, end, key=lambda piece: piece.begin)
-        return [
-            one._replace(begin=max(one.begin, begin), end=min(one.end, end))
-            if one.begin < begin or end < one.end
-            else one
-            for one in self.pieces[first:last]
-        ]
+    def _around(self, index: int, tag: Tag, span: Span) -> tuple[int, bool, int, _Placed]:
+        first, last = self._runs[index]
+        inner = sorted((*tag.inner, *self._guests[index]), key=lambda one: one.begin)
+        return span[0], True, index, _Placed(*span, tag, self._inside(self.pieces[first : last + 1], span[0], inner))
 
-    def _settle(self, index: int, tags: Sequence[Tag]) -> None:
-        """Place a tag to which no piece belongs: around the nearest word, or inside a tag that is around this word."""
-        tag = tags[index]
-        words = (
-            [one for one in self.pieces if one.is_word]
-            or [one for one in self.pieces if not self.target[one.begin : one.end].isspace()]
-            or self.pieces
-        )
-        aligned = [one for one in words if any(overlap(tag[2:4], source) for source in one.sources)]
-        anchor = self._beside(tag)
-        nearest = min(aligned or words, key=lambda one: _distance(one, anchor))
-        near = words.index(nearest)
-        beside = [one for one in words[max(0, near - FEW_WORDS) : near + FEW_WORDS + 1] if self._host(one) is None]
-        host = self._host(nearest)
-        if host is not None and beside and not aligned:
-            nearest, host = min(beside, key=lambda one: _distance(one, anchor)), None
-        if host is not None and tag.has_link and any(one.has_link for one in (tags[host], *self.guests[host])):
-            if free := [one for one in words if self._host(one) is None]:
-                nearest, host = min(free, key=lambda one: _distance(one, anchor)), None
-            elif self._divide(index, host, words):
-                return
-        if host is None:
-            self.ranges[index] = nearest.begin, nearest.end
-        else:
-            self.guests[host].append(tag)
+    def _inside(self, pieces: Sequence[AlignedPiece], begin: int, tags: Sequence[Tag]) -> tuple[_Placed, ...]:
+        return _Level(self.source, self.target, pieces, begin, self.depth + 1).placed(tags) if tags else ()
 
-    def _host(self, piece: AlignedPiece) -> int | None:
-        """Return the index of the tag around a piece; None if there is none."""
-        return next((index for index, span in self.ranges.items() if overlap(span, piece[:2])), None)
+    def _settle(self, index: int, tags: Sequence[Tag]) -> bool:
+        """Place a tag to which no piece belongs, if possible; return whether it is placed.
 
-    def _divide(self, index: int, host: int, words: Sequence[AlignedPiece]) -> bool:
-        """Place a tag at a part of the host tag's place: its first or last word, or some letters of its only word.
+        A tag goes around the nearest word, or inside the tag around this word if the word also comes from its own
+        words. A link needs a word: it may take one that is far away, or the first or the last word of another link.
 
-        Return whether the place could be divided; a single protected span cannot be divided.
+        Raises:
+            _NoWordError: the tag is or contains a link, and finds no word.
         """
-        begin, end = self.ranges[host]
-        inside = [one for one in words if begin <= one.begin and one.end <= end]
-        if len(inside) > 1:
-            first, last = (end_of_first := inside[0].end), inside[-1].begin
-        else:
-            first = last = end_of_first = begin + _middle(self.target[begin:end])
-        if not begin < first <= last < end:
+        tag, anchor = tags[index], self._beside(tags[index])
+        # The word comes partly from the tag's words, but belongs to a different tag, or to none.
+        some = (self._nearest(words, anchor) for words in self._sources.words(tag.begin, tag.end))
+        aligned = min(some, key=lambda word: self._distance(word, anchor), default=None)
+        if not self._words:
+            if tag.has_link:
+                raise _NoWordError
             return False
-        if index < host:
-            self.ranges[index] = begin, end_of_first
-            kept = self.target[end_of_first:end]
-            self.ranges[host] = end - len(kept.lstrip()), end
+        nearest = self._nearest(range(len(self._words)), anchor) if aligned is None else aligned
+        host = self._hosts[nearest]
+        free = min(self._free.around(nearest), key=lambda word: self._distance(word, anchor), default=None)
+        if host is None:
+            self._put(index, (self._words[nearest],) * 2)
+        # Nothing ties the tag to the words of its host, so a free word close by is better than nesting.
+        elif aligned is None and free is not None and abs(free - nearest) <= FEW_WORDS:
+            self._put(index, (self._words[free],) * 2)
+        elif (aligned is not None or tag.has_link) and self._takes(host, tags[host], tag):
+            self._guests[host].append(tag)
+        elif not tag.has_link:
+            return False
+        elif free is not None:
+            self._put(index, (self._words[free],) * 2)
         else:
-            self.ranges[index] = last, end
-            self.ranges[host] = begin, begin + len(self.target[begin:last].rstrip())
+            self._divide(index, host)
         return True
+
+    def _takes(self, host: int, around: Tag, guest: Tag) -> bool:
+        """Return whether one tag may be put inside another: there is room, and no link inside a link, as HTML says."""
+        inside = self._guests[host]
+        has_room = len(inside) < MOST_GUESTS and self.depth + guest.height < MOST_NESTED
+        return has_room and not (guest.has_link and any(one.has_link for one in (around, *inside)))
+
+    def _nearest(self, words: Sequence[int], anchor: int) -> int:
+        """Return the one of some words, in ascending order, that is nearest to a position of the target."""
+        at = bisect_left(words, anchor, key=lambda word: self.pieces[self._words[word]].end)
+        return min(words[max(0, at - 1) : at + 1], key=lambda word: self._distance(word, anchor))
+
+    def _distance(self, word: int, place: int) -> int:
+        piece = self.pieces[self._words[word]]
+        return max(piece.begin - place, place - piece.end, 0)
+
+    def _divide(self, index: int, host: int) -> None:
+        """Put a tag around the first or the last word of the run of its host, which keeps the other words.
+
+        Raises:
+            _NoWordError: the host has only one word.
+        """
+        first, last = self._runs[host]
+        inside = range(bisect_left(self._words, first), bisect_right(self._words, last))
+        if len(inside) < 2:
+            raise _NoWordError
+        if index < host:
+            self._put(index, (first, self._words[inside[0]]))
+            first = self._words[inside[0]] + 1
+            while self._is_space(first):
+                first += 1
+        else:
+            self._put(index, (self._words[inside[-1]], last))
+            last = self._words[inside[-1]] - 1
+            while self._is_space(last):
+                last -= 1
+        self._runs[host] = first, last
+
+    def _is_space(self, place: int) -> bool:
+        return self.target[self.pieces[place].begin : self.pieces[place].end].isspace()
 
     def _beside(self, tag: Tag) -> int:
         """Return the position in the target for a point; in the source, the point is at `tag.begin`."""
-        left = bisect_left(self._begins, tag.begin) - 1
-        right = left + 1
-        after = self.pieces[self._last[left][1]].end if left >= 0 else None
-        before = None
-        if right < len(self._places):
-            source = self._begins[right]
-            before = min(self.pieces[self._places[one]].begin for one in self._of(source, right))
+        before, after = self._sources.around(tag.begin)
         touches = tag.begin > 0 and not self.source[tag.begin - 1].isspace()
-        if touches and after is not None:
-            return after
-        return before if before is not None else after if after is not None else self.pieces[-1].end
-
-    def _of(self, source: int, first: int) -> range:
-        return range(first, bisect_right(self._begins, source, first))
+        if before is not None and (touches or after is None):
+            return self.pieces[before].end
+        if after is not None:
+            return self.pieces[after].begin
+        return self.pieces[-1].end if self.pieces else self.begin
 
     def _point(self, index: int, tag: Tag, around: Sequence[tuple[Span, int]]) -> tuple[int, bool, int, _Placed]:
-        """Return the position of a point in the target, outside the places of neighbouring tags."""
+        """Return the position of a point in the target, outside the places of neighbouring tags.
+
+        A pair of tags that found no word is placed like a point.
+        """
         place = self._beside(tag)
         if before := bisect_left(around, ((place, 0), 0)):
             (first, last), other = around[before - 1]
             if place < last:
                 place = first if index < other else last
-        return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place), self._spaces(tag, place))
+        inner = self._inside((), place, tag.inner)
+        return place, False, index, _Placed(place, place, tag, inner, self._joins(tag, place), self._spaces(tag, place))
 
     def _spaces(self, tag: Tag, place: int) -> tuple[str, str]:
         """Return the spaces before and after a point, which may touch a word where the source has a comma."""
-        if not tag.opening.parts or tag.space != "kept":
+        if not tag.opening.parts or tag.space != "kept" or tag.closing:
             return "", ""
         before, after = (
             " " if there.isalnum() and not here.isalnum() else ""
@@ -377,25 +500,7 @@ class _Level:
         if tag.space != "added":
             return False
         first = bisect_left(self.pieces, place, key=lambda piece: piece.begin)
-        before = next((one for one in reversed(self.pieces[:first]) if one.sources), None)
-        after = next((one for one in self.pieces[first:] if one.sources), None)
-        ends = before is not None and any(end in (tag.begin - 1, tag.begin) for _, end in before.sources)
-        return ends and after is not None and any(begin == tag.begin for begin, _ in after.sources)
-
-
-def _middle(word: str) -> int:
-    """Return a position near the middle of a word, not inside a protected span or between a letter and its marks."""
-    spans = protected_spans(word)
-    places = (
-        place
-        for place in range(len(word))
-        if not is_combining(word[place]) and not any(one.begin < place < one.end for one in spans)
-    )
-    return min(places, key=lambda place: (place == 0, abs(place - len(word) // 2)), default=0)
-
-
-def _distance(piece: AlignedPiece, place: int) -> int:
-    return max(piece.begin - place, place - piece.end, 0)
+        return self._sources.meet(first, tag.begin)
 
 
 def _runs(pieces: Sequence[AlignedPiece], owners: Sequence[int | None]) -> dict[int, Span]:

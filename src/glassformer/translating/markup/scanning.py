@@ -28,6 +28,11 @@ _XML_TAG = re.compile(rf"<(/?)([^\W\d][^\s/>]*+)(?:[^>=]++|{_VALUE})*+>")
 _NUMBERED = re.compile(r"<(/?)(\d++)\s*+/?>")
 _STRICT_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(?:\s[^<>]*+|/)?+>")
 _ATTRIBUTE = re.compile(r"""(?<=[\s"'/])([^\s"'<>/=]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)""")
+_DOCTYPE = re.compile(
+    r"<!DOCTYPE(?:[^\[>\"']++|\"[^\"]*+\"|'[^']*+')*+"
+    r"(?:\[(?:[^\]\"'<]++|\"[^\"]*+\"|'[^']*+'|<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>|<(?!!--|\?))*+\]\s*+)?+>"
+)
+"""A document type, which may contain declarations in square brackets; entities in them are not read."""
 _TAG_NAME_END = re.compile(r"<[^\s/>]++")
 
 
@@ -57,6 +62,8 @@ class Syntax:
     tag: re.Pattern[str]
     ignores_case: bool = False
     has_comments: bool = True
+    has_doctype: bool = False
+    """Whether a document type may contain declarations in square brackets."""
     raw: frozenset[str] = frozenset()
     """Names of elements whose content has no tags."""
     void: frozenset[str] = frozenset()
@@ -69,7 +76,7 @@ class Syntax:
 HTML = Syntax(
     _HTML_TAG, ignores_case=True, raw=_RAW, void=_VOID, ends=(("<!-->", ">"), ("<!--->", ">"), ("<!--", "-->"))
 )
-XML = Syntax(_XML_TAG, ends=(("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")))
+XML = Syntax(_XML_TAG, has_doctype=True, ends=(("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")))
 PLAIN = Syntax(_STRICT_TAG, has_comments=False)
 """Plain text, in which only numbered tags and simple named tags count as tags."""
 
@@ -105,6 +112,9 @@ def _token(text: str, place: int, syntax: Syntax) -> Token | None:
         is_closed = text[found.end() - 2] == "/" and (not syntax.void or name.isdigit())
         role: TokenRole = "close" if slash else "empty" if is_closed or name in syntax.void else "open"
         return Token(role, *found.span(), name)
+    if syntax.has_doctype and text.startswith("<!DOCTYPE", place):
+        found = _DOCTYPE.match(text, place)
+        return Token("other", place, found.end() if found else len(text))
     following = text[place + 1 : place + 3].removeprefix("/")[:1]
     is_tag = following.isalpha() and (following.isascii() or not syntax.void)  # a tag that begins here and never ends
     if not syntax.has_comments or not (is_tag or following in ("!", "?") or text.startswith("</", place)):

@@ -12,7 +12,7 @@ from glassformer.translating.markup.marked import MarkedText
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of, unchanged
 from glassformer.translating.markup.projection import Plain, detagged, projected
 from glassformer.translating.markup.units import Chunk
-from glassformer.translating.translation import Translation, text_or
+from glassformer.translating.translation import MOST_CHARACTERS, Translation, text_or
 
 __all__ = ["MarkedSentences"]
 
@@ -32,7 +32,13 @@ class MarkedSentences:
 
     def __init__(self, marked: MarkedText, language: str | None) -> None:
         self.marked = marked
-        self._units = [_unit(unit.chunks, language) for unit in marked.units]
+        sizes = [sum(len(chunk.text) for chunk in unit.chunks) for unit in marked.units]
+        self.too_long = [place for place, size in enumerate(sizes) if size > MOST_CHARACTERS]
+        """The indices of units that are not translated because they are too long."""
+        skipped = {*self.too_long}
+        self._units = [
+            _unit(() if place in skipped else unit.chunks, language) for place, unit in enumerate(marked.units)
+        ]
 
     @property
     def has_tags(self) -> bool:
@@ -47,8 +53,8 @@ class MarkedSentences:
     def rebuilt(self, found: Sequence[Translation]) -> tuple[str, list[int]]:
         """Return the text with the translations of its sentences, and the indices of units that are not translated.
 
-        A unit is not translated if its placeholders cannot be kept in order. A unit whose translation equals its
-        source, and a sentence without a translation, are also kept exactly as they are.
+        A unit is not translated if its placeholders cannot be kept in order, or if a link finds no word. A unit whose
+        translation equals its source, and a sentence without a translation, are also kept exactly as they are.
         """
         changed, lost = dict[int, Sequence[Chunk]](), list[int]()
         for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
@@ -76,7 +82,7 @@ def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
 def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk] | None:
     """Return the chunks of a unit with these targets in place of its sentences, and the same white space between them.
 
-    Return None if placeholders cannot be kept in order.
+    Return None if placeholders cannot be kept in order, or if a link finds no word.
     """
     text, places = exchanged(unit.plain.text, unit.spans, targets)
     if not unit.plain.tags and not unit.plain.raws:

@@ -1,9 +1,10 @@
 """Units: the parts of a document that are translated. A unit consists of chunks of text and of marks between them."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.text.edits import Replacement, edited
@@ -46,7 +47,7 @@ class Unit:
 
     def edit(self, chunks: Iterable[Chunk], inner: Iterable[Replacement], document: str) -> Replacement:
         """Return the replacement that writes these chunks; `inner` are the edits inside the unit's marks."""
-        known = tuple(inner)
+        known = sorted(inner, key=_begin)
         content = "".join(
             self._written(chunk) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
         )
@@ -59,8 +60,13 @@ class Unit:
         return "".join(raws[place] if place in raws else self.escape(one) for place, one in enumerate(chunk.text))
 
 
+def _begin(edit: Replacement) -> int:
+    return edit.begin
+
+
 def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
-    within = [edit for edit in inner if chunk.begin <= edit.begin and edit.end <= chunk.end]
+    first, last = (bisect_left(inner, place, key=_begin) for place in (chunk.begin, chunk.end))
+    within = [edit for edit in inner[first:last] if edit.end <= chunk.end]
     return edited(document, within, chunk.begin, chunk.end) if within else chunk.text
 
 
@@ -73,7 +79,7 @@ def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str]
     some = [chunk for chunk in chunks if chunk.text]
     if not any(has_words(chunk.text) for chunk in some if chunk.role == "text"):
         return None
-    kept = _without_ends(document, list(_with_points(document, some)))
+    kept = _without_ends(list(_with_points(document, some)))
     return Unit(begin=kept[0].begin, end=kept[-1].end, chunks=tuple(kept), escape=escape)
 
 
@@ -102,7 +108,7 @@ def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
         place += 1
 
 
-def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
+def _without_ends(chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks without white space and points at the ends, and without tags that enclose all other chunks."""
     closings = closings_of(chunks)
     paired = {*closings, *closings.values()}
@@ -116,28 +122,32 @@ def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
             first, last = first + 1, last - 1
         else:
             break
-    return _stripped(document, chunks[first : last + 1])
+    return _stripped(chunks[first : last + 1])
 
 
 def _is_loose(chunk: Chunk, is_paired: bool) -> bool:
     return chunk.text.isspace() if chunk.role == "text" else not is_paired
 
 
-def _stripped(document: str, chunks: list[Chunk]) -> list[Chunk]:
+def _stripped(chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks without white space at the beginning and end; white space written as entities is kept."""
     first = chunks[0]
-    if first.role == "text" and (white := _leading(document[first.begin : first.end])):
-        left = _leading(first.text)
+    if first.role == "text":
+        left, white = _white(first, range(len(first.text)))
         raws = {place - left: raw for place, raw in first.raws.items() if place >= left}
         chunks = [first._replace(text=first.text[left:], begin=first.begin + white, raws=raws), *chunks[1:]]
     last = chunks[-1]
-    if last.role == "text" and (white := _leading(document[last.begin : last.end][::-1])):
-        chunks = [*chunks[:-1], last._replace(text=last.text.rstrip(), end=last.end - white)]
+    if last.role == "text":
+        right, white = _white(last, range(len(last.text) - 1, -1, -1))
+        chunks = [*chunks[:-1], last._replace(text=last.text[: len(last.text) - right], end=last.end - white)]
     return chunks
 
 
-def _leading(text: str) -> int:
-    return len(text) - len(text.lstrip())
+def _white(chunk: Chunk, places: Iterable[int]) -> tuple[int, int]:
+    """Return how many characters are white space, until the first other one, and their length in the document."""
+    written = (chunk.raws.get(place, chunk.text[place]) for place in places)
+    found = [*takewhile(str.isspace, written)]
+    return len(found), sum(map(len, found))
 
 
 @runtime_checkable
