@@ -126,10 +126,14 @@ def their_log_probs(
 
 
 def our_log_probs(
-    bundle: Bundle, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
+    bundle: Bundle,
+    sources: Sequence[Sequence[str]],
+    targets: Sequence[Sequence[str]],
+    dtype: torch.dtype = torch.float32,
 ) -> list[list[float]]:
     """Return a run's log probability of each token of each target, with `<eos>`, from texts of the same words."""
-    model, (source_tokenizer, target_tokenizer) = bundle.model(), (bundle.source_tokenizer, bundle.target_tokenizer)
+    model = bundle.model().to(dtype)
+    source_tokenizer, target_tokenizer = bundle.source_tokenizer, bundle.target_tokenizer
     return [
         _log_probs(
             model,
@@ -159,9 +163,22 @@ def largest_difference(
         target: words for random targets.
         compute_type: the number format in which CTranslate2 computes.
     """
-    texts = draw(source, 20, 1), draw(target, 20, 2)
-    both = zip(their_log_probs(folder, *texts, compute_type), our_log_probs(bundle, *texts), strict=True)
-    return max(abs(a - b) for theirs, ours in both for a, b in zip(theirs, ours, strict=True))
+    texts = _texts(source, target)
+    return _largest(their_log_probs(folder, *texts, compute_type), our_log_probs(bundle, *texts))
+
+
+def rounding_error(bundle: Bundle, source: Sequence[str], target: Sequence[str]) -> float:
+    """Return the run's largest difference between float32 and float64, on the texts of `largest_difference`."""
+    texts = _texts(source, target)
+    return _largest(our_log_probs(bundle, *texts), our_log_probs(bundle, *texts, torch.float64))
+
+
+def _texts(source: Sequence[str], target: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
+    return draw(source, 20, 1), draw(target, 20, 2)
+
+
+def _largest(some: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> float:
+    return max(abs(a - b) for both in zip(some, others, strict=True) for a, b in zip(*both, strict=True))
 
 
 def write_opennmt(path: Path, source: Sequence[str], target: Sequence[str], activation: str = "relu") -> Path:

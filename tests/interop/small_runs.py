@@ -7,10 +7,11 @@ import torch
 import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples
+from glassformer.interop.activations import OF_CTRANSLATE2
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
 from glassformer.training import steps
-from models import new_bundle
+from models import new_bundle, with_new_activations
 from word_by_word import SEED, pairs
 
 WORDS = {
@@ -45,6 +46,7 @@ KINDS = {
         "output_bias": True,
     },
 }
+KINDS |= with_new_activations(KINDS.values(), OF_CTRANSLATE2.values())
 """The kinds of models that CTranslate2 must express."""
 
 

@@ -10,6 +10,7 @@ from glassformer.errors import ConfigError, MissingDependencyError
 from glassformer.interop.choice import EngineRequest, load_engine
 from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2
 from glassformer.translator import Translator
+from interop.huggingface.test_writer import a_run
 from interop.small_runs import some
 
 
@@ -17,6 +18,12 @@ from interop.small_runs import some
 def absent(monkeypatch):
     """Make CTranslate2 unimportable."""
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_an_unknown_engine_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"^engine: expected one of auto, torch, ctranslate2, got 'onnx'$"):
+        load_engine(a_run(tmp_path / "run"), EngineRequest(engine="onnx"))
 
 
 @pytest.mark.slow

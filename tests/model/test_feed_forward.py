@@ -1,13 +1,15 @@
 """Equation 2 by hand, at each position separately."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer.model.feed_forward import FeedForward
+from glassformer.model.config import Activation
+from glassformer.model.feed_forward import ACTIVATIONS, FeedForward
 from reference.attention import project
 
 pytestmark = pytest.mark.usefixtures("seed", "float64")
@@ -17,6 +19,10 @@ BY_HAND = {
     "gelu": lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))),
     "silu": lambda x: x / (1 + math.exp(-x)),
 }
+
+
+def test_each_activation_of_the_configuration_has_a_function():
+    assert tuple(ACTIVATIONS) == get_args(Activation) == tuple(BY_HAND)
 
 
 def random_feed_forward(activation: str = "relu", dropout: float = 0.0) -> FeedForward:

@@ -8,6 +8,7 @@ update by update, to FOLDER/NAME-rank-NUMBER.json, and the reason of its end to 
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,11 +43,20 @@ def examples() -> Examples:
 
 
 def rank(
-    folder: Path, name: str, dtype: str, dropout: float, resume: str, differs: bool, diverges: bool, **settings: Any
+    folder: Path,
+    name: str,
+    dtype: str,
+    dropout: float,
+    resume: str,
+    differs: bool,
+    diverges: bool,
+    killed: bool,
+    **settings: Any,
 ) -> str:
     """Train as one rank, with random weights that are equal on all ranks; return the reason and the step of the end.
 
     With `differs`, a weight of rank 1 differs in its last bit. With `diverges`, a weight is not a number.
+    With `killed`, rank 1 is killed after its first update.
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(getattr(torch, dtype))
@@ -84,6 +94,8 @@ def rank(
         ):
             if isinstance(report, StepReport):
                 used.append([])
+                if killed and ranks.number == 1:
+                    os.kill(os.getpid(), signal.SIGKILL)
             if isinstance(report, EndReport):
                 ended = f"{report.reason} at step {report.step}"
         (folder / f"{name}-rank-{ranks.number}.json").write_text(json.dumps(used[:-1]))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -13,12 +14,13 @@ SIZE, UPDATES = 10, 3
 def summed(rank: int, count: int, folder: Path, case: str) -> tuple[str, list[list[float]]]:
     """Return the kind of the sum, and its result for each update; the file in shared memory is in the folder."""
     sums.MEMORY = str(folder / "memory")
-    if case == "no room":
-        sums.os.posix_fallocate = _no_room
-    if case == "two machines" and rank == 1:
-        sums.Path.exists = lambda _: False
     dist.init_process_group("gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=count)
-    adding = sums.make_sum(torch.empty(0, dtype=torch.float64), SIZE)
+    with pytest.MonkeyPatch.context() as patch:
+        if case == "no room":
+            patch.setattr(sums.os, "posix_fallocate", _no_room)
+        if case == "two machines" and rank == 1:
+            patch.setattr(sums.Path, "exists", lambda _: False)
+        adding = sums.make_sum(torch.empty(0, dtype=torch.float64), SIZE)
     results = []
     for update in range(UPDATES):
         adding.zeros().add_(numbers(rank, update))

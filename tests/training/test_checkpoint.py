@@ -95,7 +95,9 @@ def test_ten_steps_and_ten_more_equal_twenty(training, tmp_path, optimiser):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stops", [(1, 2, 20), (7, 13, 20), (19, 20)])
+@pytest.mark.parametrize(
+    "stops", [(1, 2, 20), *(pytest.param(stops, marks=pytest.mark.long) for stops in ((7, 13, 20), (19, 20)))]
+)
 def test_a_training_may_stop_at_any_step(training, tmp_path, stops):
     losses, weights, _ = training(20, folder=tmp_path / "whole")
     parts = [training(stop, folder=tmp_path / "parts", seed=6 + place) for place, stop in enumerate(stops, start=1)]
@@ -114,9 +116,9 @@ def test_accumulated_batches_resume_exactly(training, tmp_path):
 
 @pytest.mark.slow
 def test_several_processes_resume_exactly(training, tmp_path):
-    config = replace(CONFIG, workers=2)
+    config = replace(CONFIG, workers=2, checkpoint_every=7)
     _, weights, moments = training(20, folder=tmp_path / "whole", config=config)
-    training(7, folder=tmp_path / "parts", config=config)
+    shutil.copytree(tmp_path / "whole" / "step-00000007", tmp_path / "parts" / "step-00000007")
     _, resumed, resumed_moments = training(20, folder=tmp_path / "parts", config=config, seed=11)
     torch.testing.assert_close(resumed, weights, rtol=0, atol=0)
     torch.testing.assert_close(resumed_moments, moments, rtol=0, atol=0)
@@ -493,7 +495,16 @@ def killed_at(number, call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("keep", "step"), [(1, 3), (1, 4), (2, 3), (2, 4)], ids=["1-again", "1", "2-again", "2"])
+@pytest.mark.parametrize(
+    ("keep", "step"),
+    [
+        pytest.param(1, 3, id="1-again"),
+        *(
+            pytest.param(keep, step, id=name, marks=pytest.mark.long)
+            for keep, step, name in ((1, 4, "1"), (2, 3, "2-again"), (2, 4, "2"))
+        ),
+    ],
+)
 def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, keep, step):
     model, optimiser, before = saved
     seen = []

@@ -18,21 +18,32 @@ from glassformer.training.distributed import gpu_of, joined
 from glassformer.training.ranks import ALONE
 from training.ranks import LENGTHS
 
-STEPS = 50
+STEPS = 20
 COUNTS = (1, 2, 3, 4)
 BOUNDS = {"adam": 1e-12, "adamw": 1e-12, "muon": 1e-12, "float32": 1e-5}
 """Largest allowed distance between the weights from one rank and from several ranks, relative to the weights."""
 
 
-def case(name, ranks, steps=STEPS, dtype="float64", dropout=0.0, resume="", differs=False, diverges=False, **settings):
+def case(
+    name,
+    ranks,
+    steps=STEPS,
+    dtype="float64",
+    dropout=0.0,
+    resume="",
+    differs=False,
+    diverges=False,
+    killed=False,
+    **settings,
+):
     own = {"name": name, "dtype": dtype, "dropout": dropout, "resume": resume}
-    own |= {"differs": differs, "diverges": diverges}
+    own |= {"differs": differs, "diverges": diverges, "killed": killed}
     return {"ranks": ranks, "steps": steps, **own, **settings}
 
 
-def cases_of(name, counts=COUNTS):
+def cases_of(name, counts=COUNTS, steps=STEPS):
     kind = {"dtype": "float32"} if name == "float32" else {"optimiser": name}
-    return [case(f"{name}-{count}", count, **kind) for count in counts]
+    return [case(f"{name}-{count}", count, steps, **kind) for count in counts]
 
 
 def run(folder, cases):
@@ -46,13 +57,13 @@ def run(folder, cases):
 def trained(tmp_path_factory):
     """Run all cases in one process; return the folder with their weights and used rows."""
     cases = cases_of("adam")
-    cases += [case("changed", 4, 17), case("changed-to-1", 1, 29, resume="changed")]
+    cases += [case("changed", 4, 7), case("changed-to-1", 1, 12, resume="changed")]
     cases += [case("changed-to-3", 3, resume="changed-to-1")]
     cases += [case("whole", 2, 9, dropout=0.3), case("half", 2, 5, dropout=0.3)]
     cases += [case("resumed", 2, 9, dropout=0.3, resume="half")]
     others = [case("differs", 3, 3, differs=True), case("diverges", 3, diverges=True)]
     others += [case("patience", 3, 99, validate_every=1, patience=1, learning_rate=10)]
-    others += [case("minutes", 3, 10**6, minutes=1e-9)]
+    others += [case("minutes", 3, 10**6, minutes=1e-9), case("killed", 2, killed=True)]
     folder = tmp_path_factory.mktemp("ranks")
     run(folder, cases + others)
     for one in cases:
@@ -91,16 +102,16 @@ def assert_close(folder, name, counts=COUNTS):
 
 @pytest.mark.slow
 def test_the_weights_do_not_depend_on_the_number_of_ranks(trained):
-    """Sums in a different order differ by rounding, in float64 by 1e-16; 50 updates by Adam enlarge the difference."""
+    """Sums in a different order differ by rounding, in float64 by 1e-16; updates by Adam enlarge the difference."""
     assert_close(trained, "adam")
     assert distance(trained, "adam-1", "changed-to-3") <= BOUNDS["adam"]
 
 
 @pytest.mark.long
 def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp_path):
-    names, counts = [name for name in BOUNDS if name != "adam"], (1, 4)
-    run(tmp_path, [one for name in names for one in cases_of(name, counts)])
-    for name in names:
+    counts = (1, 4)
+    run(tmp_path, [one for name in BOUNDS for one in cases_of(name, counts, 50)])
+    for name in BOUNDS:
         assert_close(tmp_path, name, counts)
 
 
@@ -116,7 +127,7 @@ def test_every_pair_is_used_once_an_epoch_in_one_order_of_batches(trained):
     for count in COUNTS[1:]:
         assert together(used(trained, f"adam-{count}")) == updates
     changed = [used(trained, name) for name in ("changed", "changed-to-1", "changed-to-3")]
-    assert [len(part) for part in changed] == [17, 12, 21]
+    assert [len(part) for part in changed] == [7, 5, 8]
     assert together(chain.from_iterable(changed)) == updates
 
 
@@ -151,6 +162,12 @@ def test_all_ranks_end_together_and_rank_0_reports_a_divergence(trained):
     for name in ("patience", "minutes"):
         [ended] = set(endings(trained, name))
         assert ended.startswith(f"{name} at step ")
+
+
+@pytest.mark.slow
+def test_a_killed_rank_ends_the_others_with_advice(trained):
+    [said] = endings(trained, "killed")
+    assert re.match(r"RankError: a rank was killed, or did not answer within .*; run the same command to resume", said)
 
 
 def test_a_process_alone_makes_no_group(monkeypatch):

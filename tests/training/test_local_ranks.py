@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from glassformer.training.gradients import add_gradients
 from glassformer.training.local_ranks import count_of_ranks, local_ranks
 from glassformer.training.loop import steps
 from glassformer.training.optimiser import make_optimiser, turned
-from glassformer.training.reports import StepReport
+from models import random_model
 
 CONFIG = TrainingConfig(batch_tokens=60, workers=2, steps=4, learning_rate=1e-3, validate_every=0)
 MUON = replace(CONFIG, optimiser="muon")
@@ -38,7 +39,7 @@ def gradient_of(model, config, batches):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
     """A share may have no pairs: the last batch has only two."""
     examples = make_examples(LENGTHS)
@@ -52,19 +53,54 @@ def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
     torch.testing.assert_close(shared, whole, rtol=1e-9, atol=1e-12)
 
 
+@pytest.fixture(scope="module", params=[pytest.param("adam", marks=pytest.mark.long), "muon"])
+def trained(request, make_examples):
+    """Train a model with a frozen weight, by one process and by two.
+
+    Return the losses and the model of each training, the frozen weight, and the files that the second training left.
+    """
+    results = []
+    # a folder of its own, because other tests make such files at the same time
+    with tempfile.TemporaryDirectory(dir=MEMORY) as memory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("glassformer.training.sums.MEMORY", memory)
+        for workers in (1, 2):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(7)
+                model = random_model(dropout=0.0, tie_output=False).double()
+                model.source.tokens.weight.requires_grad_(False)
+                frozen = model.source.tokens.weight.clone()
+                # With Adam's default ε, gradients that are mere rounding errors would be multiplied by up to 10⁹.
+                config = replace(CONFIG, workers=workers, epsilon=1e-3, optimiser=request.param)
+                *reports, _ = steps(model, make_examples(LENGTHS), config)
+            results.append(([report.loss for report in reports], model))
+        left = [*Path(memory).iterdir()]
+    return *results, frozen, left
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("optimiser", ["adam", "muon"])
-def test_every_process_sees_each_change_of_the_weights(make_model, make_examples, optimiser):
+def test_every_process_sees_each_change_of_the_weights(trained):
     """Four updates by two processes equal four updates by one, up to rounding."""
-    examples, results = make_examples(LENGTHS), []
-    for workers in (1, 2):
-        torch.manual_seed(7)
-        model = make_model(dropout=0.0)
-        # With Adam's default ε, gradients that are mere rounding errors would be multiplied by up to 10⁹.
-        *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3, optimiser=optimiser))
-        results.append(([report.loss for report in reports], dict(model.named_parameters())))
-    assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)
-    torch.testing.assert_close(results[1][1], results[0][1], rtol=1e-9, atol=1e-10)
+    (losses, model), (shared_losses, shared_model), *_ = trained
+    assert len(losses) == CONFIG.steps
+    assert shared_losses == pytest.approx(losses, rel=1e-9)
+    weights, shared_weights = (dict(one.named_parameters()) for one in (model, shared_model))
+    torch.testing.assert_close(shared_weights, weights, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_a_frozen_weight_is_unchanged(trained):
+    _, (_, model), frozen, _ = trained
+    assert model.source.tokens.weight.grad is None
+    assert torch.equal(model.source.tokens.weight, frozen)
+
+
+@pytest.mark.slow
+def test_afterwards_the_model_owns_its_weights_and_no_file_is_left(trained):
+    _, (_, model), _, left = trained
+    assert not left
+    storages = [weight.untyped_storage() for weight in model.parameters()]
+    assert all(storage.nbytes() == weight.nbytes for storage, weight in zip(storages, model.parameters(), strict=True))
+    assert not any(storage.is_shared() for storage in storages)
 
 
 @pytest.mark.slow
@@ -81,34 +117,12 @@ def test_processes_share_the_products_of_muon(make_model):
 
 @pytest.mark.slow
 def test_processes_drop_different_values_and_a_seed_repeats_them(make_model, make_examples):
-    examples, results = make_examples((7,) * 12), []
-    for seed in (7, 7, 11):
-        torch.manual_seed(5)
-        model = make_model(dropout=0.3)
-        torch.manual_seed(seed)
-        results.append([report.loss for report in steps(model, examples, CONFIG) if isinstance(report, StepReport)])
-    assert results[0] == results[1] != results[2]
-
-
-@pytest.mark.slow
-def test_a_frozen_weight_is_unchanged(make_model, make_examples):
-    model = make_model(tie_output=False)
-    model.source.tokens.weight.requires_grad_(False)
-    before = model.source.tokens.weight.clone()
-    list(steps(model, make_examples(LENGTHS), CONFIG))
-    assert model.source.tokens.weight.grad is None
-    assert torch.equal(model.source.tokens.weight, before)
-
-
-@pytest.mark.slow
-def test_afterwards_the_model_owns_its_weights_and_no_file_is_left(make_model, make_examples):
-    before = set(Path(MEMORY).glob("glassformer-*"))
-    model = make_model()
-    list(steps(model, make_examples(LENGTHS), CONFIG))
-    assert set(Path(MEMORY).glob("glassformer-*")) <= before
-    storages = [weight.untyped_storage() for weight in model.parameters()]
-    assert all(storage.nbytes() == weight.nbytes for storage, weight in zip(storages, model.parameters(), strict=True))
-    assert not any(storage.is_shared() for storage in storages)
+    batches, losses = [make_batch(make_examples((7,) * 12), np.array([*range(12)]))], []
+    with local_ranks(make_model(dropout=0.3), CONFIG) as add:
+        for seed in (7, 7, 11):
+            torch.manual_seed(seed)
+            losses.append([add(batches, batches[0].target_tokens) for _ in range(4)])
+    assert losses[0] == losses[1] != losses[2]
 
 
 @pytest.mark.slow
@@ -185,7 +199,7 @@ print([report.step for report in steps(model, Examples(source=ids, target=ids), 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_script_does_not_need_a_main_guard(tmp_path):
     """Unlike with `multiprocessing`, no `if __name__ == "__main__"` is needed."""
     (tmp_path / "script.py").write_text(SCRIPT)

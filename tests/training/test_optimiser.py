@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import optimiser as module
 from glassformer.training.optimiser import make_optimiser, orthogonal
@@ -22,6 +23,11 @@ def test_the_default_is_adam_with_the_papers_settings(make_model):
     assert type(optimiser) is torch.optim.Adam
     [group] = optimiser.param_groups
     assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
+
+
+def test_an_optimiser_that_is_still_open_is_refused(make_model):
+    with pytest.raises(ConfigError, match=r'training\.optimiser: expected adam, adamw or muon, got "auto"; set it'):
+        make_optimiser(make_model(), TrainingConfig(optimiser="auto"))
 
 
 def test_adam_changes_all_weights(make_model):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import precision as module
 from glassformer.training.loop import steps
@@ -25,11 +26,6 @@ def test_the_faster_precision_is_chosen_and_nothing_else_changes(monkeypatch, ha
     assert decided(config, CPU) == TrainingConfig(precision=expected, steps=7, workers=2)
 
 
-@pytest.mark.slow
-def test_this_machine_has_a_faster_precision():
-    assert decided(TrainingConfig(precision="auto"), CPU).precision in ("fp32", "bf16")
-
-
 def test_products_are_rounded_to_the_given_precision():
     x = torch.randn(8, 8)
     kinds = []
@@ -39,8 +35,13 @@ def test_products_are_rounded_to_the_given_precision():
     assert kinds == [torch.float32, torch.bfloat16, torch.float16]
 
 
+def test_a_precision_that_is_still_open_is_refused():
+    with pytest.raises(ConfigError, match=r'training\.precision: expected fp32, bf16 or fp16, got "auto"; set it'):
+        rounding("auto", CPU)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_an_automatic_precision_trains_like_one_that_is_given(make_model, make_examples, workers):
     def losses(told):
         torch.manual_seed(7)

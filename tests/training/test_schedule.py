@@ -60,6 +60,7 @@ def test_the_constant_schedule_stays_at_its_peak(step, progress):
     assert learning_rate("constant", step, peak=0.3, warmup=100, progress=progress) == 0.3
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_an_unknown_schedule_is_named():
     with pytest.raises(ConfigError, match="schedule: expected 'paper', 'cosine' or 'constant', got 'linear'"):
         learning_rate("linear", 1, peak=1.0, warmup=1, progress=0.0)

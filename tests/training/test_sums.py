@@ -9,6 +9,13 @@ from glassformer.system.processes import Worker
 from training.summing import UPDATES, numbers, summed
 
 
+@pytest.fixture(scope="module")
+def workers():
+    """Return the processes of three ranks."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Worker(summed, "adds numbers")) for _ in range(3)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize(
@@ -20,11 +27,10 @@ from training.summing import UPDATES, numbers, summed
         ("two machines", "AllReduce"),
     ],
 )
-def test_all_ranks_have_the_sum_bit_for_bit(tmp_path, count, case, kind):
+def test_all_ranks_have_the_sum_bit_for_bit(workers, tmp_path, count, case, kind):
     if case != "no memory folder":
         (tmp_path / "memory").mkdir()
-    with ExitStack() as stack, ThreadPoolExecutor(count) as threads:
-        workers = [stack.enter_context(Worker(summed, "adds numbers")) for _ in range(count)]
+    with ThreadPoolExecutor(count) as threads:
         found = list(threads.map(lambda rank: workers[rank].ask(rank, count, tmp_path, case), range(count)))
     assert all(one == found[0] for one in found)
     assert found[0][0] == kind

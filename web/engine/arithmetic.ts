@@ -3,12 +3,13 @@
 // The numbers come from the trace on the page and from the model's weights, under the changes that the trace was
 // computed with. The steps that a classic mistake replaces contain their own formulas (forward.ts and mistakes.ts).
 // Each kind of point has a function that returns its explanation.
+import { ACTIVATIONS } from "./activations.ts";
 import { numberText, percentText } from "./number_text.ts";
 import { attentionMask } from "./forward.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { pointNames, pointText } from "./model.ts";
 import { NORM } from "./norms.ts";
-import { ACTIVATIONS, tensor } from "./tensor.ts";
+import { tensor } from "./tensor.ts";
 
 import type { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.ts";
 type Result = NonNullable<Explained["result"]>;
@@ -284,21 +285,23 @@ function embedded(cell: OpenCell) {
   };
 }
 
-function positioned(cell: OpenCell) {
-  const {
-    t,
-    c,
-    config: { positions, d_model: width },
-    changes,
-    app,
-  } = cell;
-  const { exponent } = cell.steps;
-  if (positions === "none" || !changes.positions) return given("0", 0, app.t("numbers.positionsOff"));
-  if (positions === "learned") {
-    return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
+function positioned(cell: OpenCell): Made {
+  const { t, c, config, changes, app } = cell;
+  const { positions } = config;
+  if (!changes.positions || positions === "none") return given("0", 0, app.t("numbers.positionsOff"));
+  const half = Math.ceil(config.d_model / 2);
+  switch (positions) {
+    case "learned":
+      return given(`P[${t}, ${c}]`, weightRow(cell, `${cell.part}.positions.table`, t)[c]);
+    case "interleaved":
+      return sinusoid(cell, c >> 1, c & 1);
+    case "halves":
+      return sinusoid(cell, c % half, Number(c >= half));
   }
-  const half = Math.ceil(width / 2);
-  const [i, odd] = positions === "interleaved" ? [c >> 1, c & 1] : [c % half, Number(c >= half)];
+}
+
+/** Returns the explanation of the sine (`odd` = 0) or the cosine of pair i. */
+function sinusoid({ t, config: { d_model: width }, steps: { exponent } }: OpenCell, i: number, odd: number) {
   const count = exponent.count(i, odd);
   const angle = t * 10000 ** (-count / width);
   const wave = odd ? "cos" : "sin";
@@ -471,16 +474,12 @@ async function activated(cell: OpenCell) {
     config: { activation },
   } = cell;
   const x = (await numbersOf(cell, `${part}.hidden`, t))[c];
-  const [formula, line] = {
-    relu: ["max(0, x)", "max(0.0, x)"],
-    gelu: ["x / 2 · (1 + erf(x / √2))", "x / 2 * (1 + math.erf(x / 2 ** 0.5))"],
-    silu: ["x / (1 + exp(−x))", "x / (1 + math.exp(-x))"],
-  }[activation];
+  const { of, formula, python } = ACTIVATIONS[activation];
   return {
-    ...given(formula, ACTIVATIONS[activation](x)),
+    ...given(formula, of(x)),
     numbers: formula.replaceAll(/\bx\b/g, factor(x)),
     parts: cellParts([[`${part}.hidden`, x]], [t, c]),
-    code: { inputs: { x }, lines: [`result = ${line}`] },
+    code: { inputs: { x }, lines: [`result = ${python}`] },
   };
 }
 

@@ -5,12 +5,24 @@
 // steps that a classic mistake can replace: STEPS, at the end of this file, contains each step as in the paper, and
 // mistakes.ts contains the wrong steps. A step also contains the text with which arithmetic.ts explains the step.
 
-import { ACTIVATIONS, add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
+import { add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
+import { ACTIVATIONS } from "./activations.ts";
 import { SUBLAYERS, layerNames } from "./model.ts";
 import { DEVIATION, norm } from "./norms.ts";
 
 import type { Products, Run } from "./run.ts";
-import type { Changes, KeyValue, Mask, Points, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
+import type {
+  Changes,
+  KeyValue,
+  Mask,
+  ModelConfig,
+  Points,
+  Sentence,
+  Side,
+  Stack,
+  Steps,
+  Tensor,
+} from "./types.ts";
 
 /**
  * Returns all points by name, for a source (with eos) and a target (with bos). `encoded`: the encoder's points, if
@@ -144,10 +156,20 @@ function embed(run: Run, side: Side, ids: number[], start = 0) {
 }
 
 /** Returns the position vectors, [T, D]: sinusoids, a learned table, or zeros. */
-function positionsOf(run: Run, side: Side, start: number, length: number) {
+function positionsOf(run: Run, side: Side, start: number, length: number): Tensor {
   const { positions, d_model: width } = run.config;
-  if (positions === "none" || !run.changes.positions) return tensor([length, width]);
-  if (positions !== "learned") return sinusoids(start, length, width, positions, run.steps.exponent);
+  if (!run.changes.positions || positions === "none") return tensor([length, width]);
+  switch (positions) {
+    case "learned":
+      return learnedPositions(run, side, start, length);
+    case "interleaved":
+    case "halves":
+      return sinusoids(start, length, width, positions, run.steps.exponent);
+  }
+}
+
+function learnedPositions(run: Run, side: Side, start: number, length: number) {
+  const { d_model: width } = run.config;
   const table = run.weight(`${side}.positions.table`);
   if (start + length > table.shape[0]) {
     throw new Error(`the ${side} has ${start + length} positions, the model has learned ${table.shape[0]}`);
@@ -241,17 +263,22 @@ function residual(run: Run, name: string, input: Tensor, sublayer: (x: Tensor) =
 }
 
 /** Returns a stack's output, after its final norm if it has one. */
-export function finalNorm(run: Run, stack: Stack, x: Tensor) {
-  const kind = run.steps.finalNorm(run.config);
-  if (kind === "learned") return norm(run, `${stack}.norm`, x);
-  return kind === "plain" ? norm(run, null, x) : x;
+export function finalNorm(run: Run, stack: Stack, x: Tensor): Tensor {
+  switch (run.steps.finalNorm(run.config)) {
+    case "learned":
+      return norm(run, `${stack}.norm`, x);
+    case "plain":
+      return norm(run, null, x);
+    case "none":
+      return x;
+  }
 }
 
 /** Returns max(0, x W₁ + b₁) W₂ + b₂ at each position, [T, D]. Paper: §3.3. */
 function feedForward(run: Run, name: string, x: Tensor) {
-  const activation = ACTIVATIONS[run.config.activation];
+  const { of } = ACTIVATIONS[run.config.activation];
   const hidden = run.tap(`${name}.hidden`, affine(run, `${name}.expand`, x));
-  const activated = run.tap(`${name}.activated`, tensor(hidden.shape, hidden.data.map(activation)));
+  const activated = run.tap(`${name}.activated`, tensor(hidden.shape, hidden.data.map(of)));
   return run.tap(`${name}.output`, affine(run, `${name}.contract`, activated));
 }
 
@@ -435,6 +462,8 @@ function ablated(run: Run, name: string, values: Tensor) {
   return values;
 }
 
+const PRE_NORM: Record<ModelConfig["norm"], boolean> = { post: false, pre: true };
+
 /**
  * The paper's version of each step that a classic mistake can replace. A step that the paper does not have returns its
  * input.
@@ -443,7 +472,7 @@ export const STEPS: Readonly<Steps> = {
   readIds: (sourceIds, targetIds) => ({ sourceIds, targetIds }),
   embeddingScale: { square: (config) => config.d_model, symbol: "√d_model" },
   exponent: { count: (pair) => 2 * pair, symbol: () => "2i" }, // §3.5
-  preNorm: (config) => config.norm === "pre",
+  preNorm: (config) => PRE_NORM[config.norm],
   shortcut: { of: (run, name, x) => x, normed: false },
   deviation: DEVIATION,
   finalNorm: (config) => (config.final_norm ? "learned" : "none"),

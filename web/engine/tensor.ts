@@ -3,7 +3,7 @@
 // Sums are accumulated in double precision and stored in single precision, so that results agree with PyTorch's float32
 // to the last digits.
 
-import type { Activation, Bytes, Tensor } from "./types.ts";
+import type { Bytes, Tensor } from "./types.ts";
 
 /** Returns a tensor of this shape, of zeros unless data is given. */
 export function tensor(shape: number[], data: Float32Array | null = null): Tensor {
@@ -201,13 +201,6 @@ export function erf(x: number) {
   }
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
-
-/** The non-linearities of the feed-forward network, by their names in the configuration. */
-export const ACTIVATIONS: Record<Activation, (x: number) => number> = {
-  relu: (x) => Math.max(x, 0),
-  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
-  silu: (x) => x / (1 + Math.exp(-x)),
-};
 
 /** Returns the index of the largest number; in a tie, the first one. */
 export function largestPlace(numbers: ArrayLike<number>) {

@@ -1,5 +1,6 @@
 // The types that the modules of web/ share, also with Python. Names with underscores are Python's, as in a page's data.
 
+import type { Activation } from "./activations.ts";
 import type { Model } from "./model.ts";
 import type { Run } from "./run.ts";
 import type { Turning } from "./turning.ts";
@@ -33,7 +34,6 @@ export interface Packed {
 
 export type Side = "source" | "target";
 export type Stack = "encoder" | "decoder";
-export type Activation = "relu" | "gelu" | "silu";
 export type PositionKind = "interleaved" | "halves" | "learned" | "none";
 
 /** A named point of the forward pass. */

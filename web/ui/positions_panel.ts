@@ -33,11 +33,18 @@ export function createPositionsPanel(app: App) {
   const at: Place = { position: 3, shift: 2, pair: 0 };
   const keys = ["position", "shift", "pair"] as const;
 
-  async function prepared() {
+  async function prepared(): Promise<() => void> {
     const { positions } = app.config;
     if (app.state.panel !== "positions") return () => {}; // the panel is only filled while it is open
-    if (positions === "none") return () => refill(panel, remark(app.t("positions.none")));
-    return positions === "learned" ? learned() : () => fillSinusoids(positions);
+    switch (positions) {
+      case "none":
+        return () => refill(panel, remark(app.t("positions.none")));
+      case "learned":
+        return learned();
+      case "interleaved":
+      case "halves":
+        return () => fillSinusoids(positions);
+    }
   }
 
   /** Shows the learned position vectors of a model as a picture. */

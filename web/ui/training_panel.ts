@@ -9,7 +9,7 @@ import type { Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Child } from "./types.ts";
 
-const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
+const CURVE = { width: 330, height: 190, left: 40, right: 312, top: 10, bottom: 156 };
 const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
 
 type Point = [step: number, loss: number];

@@ -5,12 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.decoding.engine import Engine, Need
 from glassformer.decoding.options import EngineName, Quantization
-from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
+from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command, quoted
 from glassformer.interop.ctranslate2.engine import CTranslate2Engine, device_and_index
 from glassformer.interop.ctranslate2.model import check_convertible, import_ctranslate2
 from glassformer.interop.ctranslate2.writer import check_export, converted, is_export, read_export
@@ -45,24 +45,36 @@ def load_engine(bundle: Bundle, request: EngineRequest) -> Engine:
 
     Raises:
         CheckpointError: the folder is damaged, or the converted model gives other log probabilities than the run.
-        ConfigError: the engine does not support this model, this device or one of the needs.
+        ConfigError: the engine is unknown, or does not support this model, this device or one of the needs.
         MissingDependencyError: CTranslate2 was requested and is not installed.
     """
-    exported = is_export(bundle.folder)
-    if exported or request.engine == "ctranslate2":
-        _check_needs(bundle, request, exported)
-        return _from_export(bundle, request) if exported else _from_run(bundle, request)
-    if request.engine == "auto" and (reason := _why_not(bundle, request)):
-        _log.info("engine torch: %s", reason)
-    elif request.engine == "auto":
-        try:
+    if is_export(bundle.folder):
+        _check_needs(bundle, request, exported=True)
+        return _from_export(bundle, request)
+    match request.engine:
+        case "ctranslate2":
+            _check_needs(bundle, request, exported=False)
             return _from_run(bundle, request)
-        except GlassformerError as error:
-            _log.warning("engine torch, because CTranslate2 cannot be used: %s", error)
-    return _torch(bundle, request)
+        case "torch":
+            return _torch(bundle, request)
+        case "auto":
+            return _fastest(bundle, request)
+    raise ConfigError(f"engine: expected one of {', '.join(get_args(EngineName))}, got {quoted(request.engine)}")
 
 
-def _check_needs(bundle: Bundle, request: EngineRequest, exported: bool) -> None:
+def _fastest(bundle: Bundle, request: EngineRequest) -> Engine:
+    """Return CTranslate2 if it can give the outputs of the run's own search, and torch otherwise."""
+    if reason := _why_not(bundle, request):
+        _log.info("engine torch: %s", reason)
+        return _torch(bundle, request)
+    try:
+        return _from_run(bundle, request)
+    except GlassformerError as error:
+        _log.warning("engine torch, because CTranslate2 cannot be used: %s", error)
+        return _torch(bundle, request)
+
+
+def _check_needs(bundle: Bundle, request: EngineRequest, *, exported: bool) -> None:
     """Refuse an export for the engine torch, and needs that CTranslate2 does not support."""
     if exported and request.engine == "torch":
         raise ConfigError(

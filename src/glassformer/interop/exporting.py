@@ -12,7 +12,6 @@ from glassformer.bundle import WEIGHTS, Bundle, check_weights
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, shortened
 from glassformer.system.files import parse_json, read_bytes, remove
-from glassformer.text.placeholders import has_placeholders
 from glassformer.text.tokenizer import Tokenizer
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "have_one_vocabulary",
     "is_written_by_us",
     "languages_of",
-    "placeholder_remarks",
     "replaced_file",
     "replaced_folder",
     "sentencepiece_model",
@@ -112,15 +110,6 @@ def languages_of(bundle: Bundle) -> tuple[str, str]:
                 f"data.{name}: expected the language as a tag, got none; set it, for example --set data.{name}=en"
             )
     return data.source_language, data.target_language
-
-
-def placeholder_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield a remark on how other programs treat the placeholder tokens, if the run was trained with them."""
-    if has_placeholders(bundle.source_tokenizer) and has_placeholders(bundle.target_tokenizer):
-        yield (
-            "only glassformer puts the placeholder tokens ⟦0⟧ to ⟦9⟧ in place of addresses, numbers and other "
-            "protected spans; in other programs, the model reads the spans themselves, which it rarely saw in training"
-        )
 
 
 def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:

@@ -10,7 +10,7 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.interop.argos.writer import argos_remarks, export_argos
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
-from glassformer.interop.exporting import ExportOptions, placeholder_remarks
+from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.interop.onnx.writer import export_onnx, onnx_remarks
 from glassformer.interop.verification import Verification
@@ -60,9 +60,7 @@ FORMATS: Mapping[str, ExportFormat] = {
         ignored=("verified", "python", "licence", "page", "scores"),
         use="glassformer translate {path}",
     ),
-    "huggingface": ExportFormat(
-        export=export_hugging_face, quantizations=("float32",), remarks=placeholder_remarks, ignored=("page",)
-    ),
+    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",), ignored=("page",)),
     "argos": ExportFormat(
         export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, ignored=("page",), suffix=".argosmodel"
     ),

@@ -286,10 +286,12 @@ def lookup_tokenizer(
     Raises:
         VocabularyError: the tokens are not a vocabulary.
     """
-    if kind == "words":
-        return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
-    characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
-    return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
+    match kind:
+        case "words":
+            return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
+        case "characters":
+            characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
+            return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
 
 
 def reordered(

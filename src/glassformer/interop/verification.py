@@ -27,10 +27,10 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError, shortened
 from glassformer.interop.ctranslate2.engine import CTranslate2Engine
 from glassformer.interop.ctranslate2.model import positions_of
+from glassformer.interop.ctranslate2.saturation import saturates_int8
 from glassformer.interop.exporting import ExportOptions
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.files import parse_json
-from glassformer.system.machine import saturates_int8
 from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["Verification", "verify_ctranslate2", "verify_outside"]
@@ -179,6 +179,8 @@ def _parsed_answers(program: str, output: bytes, count: int) -> _Answers:
             case {"source_ids": list(ids), "log_probs": list(log_probs), "texts": list(texts)}:
                 if len(ids) == len(log_probs) == len(texts) == count:
                     return _Answers([tuple(one) for one in ids], log_probs, texts)
+            case _:
+                pass
     except (ValueError, TypeError):
         pass
     raise CheckpointError(f"the program that verifies the export ({program}) gave no answers; report this")
@@ -224,7 +226,7 @@ def _check(found: Verification, quantization: Quantization) -> None:
     what, got, limit = ("largest", found.largest, EXACT) if quantization == "float32" else ("mean", found.mean, NARROW)
     if not got <= limit:
         remedy = "use the engine torch" if quantization == "float32" else "export with --quantization float32"
-        cause = "; this processor has no VNNI and computes 8-bit products inexactly" if _saturates(quantization) else ""
+        cause = "; without VNNI, sums of 8-bit products overflow on this machine" if _saturates(quantization) else ""
         raise CheckpointError(
             f"the converted model ({quantization}) does not give the run's answers: expected a {what} difference of a "
             f"token's log probability of at most {limit:g}, got {got:.2g} ({found.equal} of {found.outputs} outputs "

@@ -60,7 +60,9 @@ class Alignment:
                     pairs=pairs,
                     unshifted=cls.from_json(of_prediction, config) if isinstance(of_prediction, dict) else None,
                 )
-        raise ConfigError(f"expected layer, heads, shift (0 or 1), agreement and pairs, got {shortened(str(values))}")
+            case _:
+                got = shortened(str(values))
+                raise ConfigError(f"expected layer, heads, shift (0 or 1), agreement and pairs, got {got}")
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of alignment.json."""

@@ -90,7 +90,7 @@ class ModelConfig:
         """Derive the missing fields, then check all fields."""
         check_fields("model", self)
         if self.final_norm is None:
-            object.__setattr__(self, "final_norm", self.norm == "pre")
+            object.__setattr__(self, "final_norm", self._has_final_norm())
         self._resolve_vocabularies()
         self._resolve_head_widths()
         self._check_special_ids()
@@ -98,7 +98,11 @@ class ModelConfig:
     @property
     def longest(self) -> int:
         """Maximum sequence length: `max_length` with learned positions, otherwise unlimited (`sys.maxsize`)."""
-        return self.max_length if self.positions == "learned" else sys.maxsize
+        match self.positions:
+            case "learned":
+                return self.max_length
+            case "interleaved" | "halves" | "none":
+                return sys.maxsize
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> "ModelConfig":
@@ -150,6 +154,14 @@ class ModelConfig:
     def to_json(self) -> str:
         """Return all fields as JSON text, with the format's version."""
         return json.dumps({"format_version": self.format_version, **self.to_dict()}, indent=2)
+
+    def _has_final_norm(self) -> bool:
+        """Return whether the stacks end with a norm by default."""
+        match self.norm:
+            case "post":
+                return False
+            case "pre":
+                return True
 
     def _resolve_vocabularies(self) -> None:
         sizes = (self.source_vocab_size, self.target_vocab_size)

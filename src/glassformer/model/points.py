@@ -276,9 +276,11 @@ def _all_points(config: ModelConfig) -> Iterator[Point]:
 def _sublayer(inner: tuple[Point, ...], norm: NormPlace) -> tuple[Point, ...]:
     """Return a sub-layer's points, enclosed by the points of its residual connection."""
     entering, added, normed = RESIDUAL
-    if norm == "pre":
-        return (entering, replace(normed, formula="layer norm of input: new x"), *inner, added)
-    return (entering, *inner, added, normed)
+    match norm:
+        case "post":
+            return (entering, *inner, added, normed)
+        case "pre":
+            return (entering, replace(normed, formula="layer norm of input: new x"), *inner, added)
 
 
 def _at(path: str, place: str, points: tuple[Point, ...], own: str, keys: str = "") -> Iterator[Point]:

@@ -42,10 +42,11 @@ def sinusoids(
         raise ConfigError(f"layout: expected 'interleaved' or 'halves', got {quoted(layout)}")
     exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i/d_model
     angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)  # (T, D/2)
-    if layout == "interleaved":
-        table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]  # (T, D/2, 2) -> (T, D)
-    else:
-        table = torch.cat([angles.sin(), angles.cos()[:, : d_model // 2]], dim=-1)
+    match layout:
+        case "interleaved":
+            table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]  # (T, D/2, 2) -> (T, D)
+        case "halves":
+            table = torch.cat([angles.sin(), angles.cos()[:, : d_model // 2]], dim=-1)
     return table.to(dtype or torch.get_default_dtype())
 
 
@@ -79,16 +80,23 @@ class Positions(nn.Module):
         Raises:
             ShapeError: a learned table has fewer positions.
         """
-        if self.kind != "learned":
-            # rounded up to a power of two, so that few tables are computed and cached
-            length = max(256, 1 << (end - 1).bit_length())
-            return _sinusoid_table(length, self.d_model, self.kind, like.dtype, like.device)
+        match self.kind:
+            case "none":
+                return like.new_zeros(end, self.d_model)
+            case "interleaved" | "halves" as layout:
+                # rounded up to a power of two, so that few tables are computed and cached
+                length = max(256, 1 << (end - 1).bit_length())
+                return _sinusoid_table(length, self.d_model, layout, like.dtype, like.device)
+            case "learned":
+                self._check_length(end)
+                return self.table
+
+    def _check_length(self, end: int) -> None:
         if end > self.max_length:
             raise ShapeError(
                 f"the sequence has {end} positions, but the learned table ends at {self.max_length}: shorten the "
                 "sequence, or train with a larger model.max_length or with sinusoids"
             )
-        return self.table
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -24,7 +24,11 @@ class Residual(nn.Module):
 
     def __init__(self, norm: nn.Module, place: NormPlace, dropout: float, tap: Tap) -> None:
         super().__init__()
-        self.pre = place == "pre"
+        match place:
+            case "post":
+                self.pre = False
+            case "pre":
+                self.pre = True
         self.norm = norm
         self.dropout = Dropout(dropout)
         self.tap = tap  # the sub-layer's tap, so the names of these points begin with the sub-layer's path

@@ -36,8 +36,11 @@ def weight_shapes(config: ModelConfig) -> Named:
 def _embedding(side: str, vocabulary: int, config: ModelConfig, *, tied: bool) -> Named:
     if not tied:
         yield f"{side}.tokens.weight", (vocabulary, config.d_model)
-    if config.positions == "learned":
-        yield f"{side}.positions.table", (config.max_length, config.d_model)
+    match config.positions:
+        case "learned":
+            yield f"{side}.positions.table", (config.max_length, config.d_model)
+        case "interleaved" | "halves" | "none":
+            pass
 
 
 def _attention(name: str, config: ModelConfig) -> Named:

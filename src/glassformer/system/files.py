@@ -1,10 +1,11 @@
 """Write files completely or not at all, write JSON with a format version, and read files that may be damaged."""
 
 import json
+import math
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -168,10 +169,16 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def clear_temporaries(folder: Path) -> None:
-    """Remove the temporary files that a killed process left in a folder."""
+def clear_temporaries(folder: Path, of: Container[str] | None = None, before: float = math.inf) -> None:
+    """Remove the temporary files that killed processes left in a folder.
+
+    With `of`, only temporaries of files with these names are removed; with `before`, only those that were last written
+    before this time (seconds since 1970).
+    """
     for path in folder.glob(".*.tmp"):
-        remove(path)
+        with suppress(FileNotFoundError):
+            if (of is None or path.name[1:].rsplit(".", 2)[0] in of) and path.stat().st_mtime < before:
+                remove(path)
 
 
 def hash_of_file(path: Path) -> str:

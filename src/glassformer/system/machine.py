@@ -25,7 +25,6 @@ __all__ = [
     "is_first_process",
     "is_intel",
     "keep_memory",
-    "saturates_int8",
     "using_threads",
 ]
 
@@ -77,13 +76,6 @@ def device_of(name: str, setting: str = "device") -> "torch.device":
 def is_intel() -> bool:
     """Return whether the processor is made by Intel; MKL runs at full speed only on such processors."""
     return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
-
-
-@cache
-def saturates_int8() -> bool:
-    """Return whether sums of 8-bit products may overflow: without VNNI, oneDNN adds pairs of products in 16 bits."""
-    flags = CPUINFO.read_text() if CPUINFO.exists() else ""
-    return "avx2" in flags and "vnni" not in flags
 
 
 def keep_memory(products: int = 32) -> bool:

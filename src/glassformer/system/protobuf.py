@@ -20,7 +20,8 @@ def field(number: int, value: int | float | str | bytes) -> bytes:
             return _varint(number << 3 | FOUR_BYTES) + struct.pack("<f", value)
         case str():
             return field(number, value.encode())
-    return _varint(number << 3 | LENGTH) + _varint(len(value)) + value
+        case bytes():
+            return _varint(number << 3 | LENGTH) + _varint(len(value)) + value
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -1,9 +1,10 @@
 """Folders for results, local or remote (any URL that fsspec supports). A file appears in them only when complete."""
 
+import math
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
@@ -51,8 +52,12 @@ class Storage(Protocol):
             OSError: the file is missing or cannot be renamed.
         """
 
-    def clear(self, folder: str) -> None:
-        """Remove the files that killed processes left in a subfolder; no other process may be writing there."""
+    def clear(self, folder: str, of: Container[str] | None = None, before: float = math.inf) -> None:
+        """Remove the files that killed processes left in a subfolder; no other process may be writing them.
+
+        With `of`, only what belongs to files with these names is removed; with `before`, only what was last written
+        before this time (seconds since 1970).
+        """
 
 
 def storage_of(place: str) -> Storage:
@@ -119,9 +124,9 @@ class LocalStorage:
         """
         Path(self.place, name).replace(Path(self.place, new))
 
-    def clear(self, folder: str) -> None:
-        """Remove the files that killed processes left in a subfolder; no other process may be writing there."""
-        clear_temporaries(Path(self.place, folder))
+    def clear(self, folder: str, of: Container[str] | None = None, before: float = math.inf) -> None:
+        """Remove the files that killed processes left in a subfolder; no other process may be writing them."""
+        clear_temporaries(Path(self.place, folder), of, before)
 
 
 class RemoteStorage:
@@ -182,7 +187,7 @@ class RemoteStorage:
         """
         self._files.mv(self._path(name), self._path(new))
 
-    def clear(self, folder: str) -> None:
+    def clear(self, folder: str, of: Container[str] | None = None, before: float = math.inf) -> None:
         """Do nothing: a killed process leaves nothing in an object store."""
 
     def _make_folder_of(self, name: str) -> None:

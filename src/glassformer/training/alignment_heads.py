@@ -19,7 +19,6 @@ from glassformer.model.alignment import Alignment
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 from glassformer.text.links import membership, source_words, target_words, word_path, word_spans
-from glassformer.text.placeholders import Masked, has_placeholders, masked
 
 __all__ = ["COMPARED_PAIRS", "choose_alignment"]
 
@@ -87,10 +86,7 @@ def _largest(sums: NDArray[np.float32]) -> list[int]:
 def _readable(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str]]) -> Iterator[_Pair]:
     """Yield the pairs that are short enough for the model and in which every word has at least one token."""
     of_source, of_target = bundle.source_tokenizer, bundle.target_tokenizer
-    reads_placeholders = has_placeholders(of_source) and has_placeholders(of_target)
-    for text, translation in pairs:
-        read = masked(text, of_source) if reads_placeholders else Masked(text, text)
-        source, target = read.text, read.in_target(translation)
+    for source, target in pairs:
         output = [*of_target.encode(target), of_target.eos_id]
         one = _Pair(
             words=(_words(source), _words(target)),

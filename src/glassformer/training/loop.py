@@ -112,7 +112,8 @@ def steps(
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
         updates = _updates(examples, config, seed, state, resample)
-        ending = _ending(config, state, stopped=False)
+        ending = _ending(config, state, stopped=False)  # already set if a finished run is started again
+        # ranks with different first weights would otherwise train apart until the first checkpoint
         training.check_weights()
         # If a run was stopped before a due validation, it resumes with the validation.
         validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
@@ -120,10 +121,12 @@ def steps(
             if not validation_due:
                 yield training.update(*next(updates))
                 ending = training.ending(stop)
+                # The last weights are always validated, but a request to stop does not wait for a validation.
                 validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
             if valid and validation_due:
-                with training.averaged():
+                with training.averaged():  # includes the yield, because the caller may save these weights as the best
                     yield training.validate(valid, metric)
+                # This validation may have used up the patience, or a request to stop may have come meanwhile.
                 ending = training.ending(stop) or ending
             validation_due = False
             yield from training.checkpoint(checkpoints, ending)
@@ -144,9 +147,13 @@ def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -
 
 def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> float:
     """Return a number that is lower for better weights: the validation loss, the metric, or the negated metric."""
-    if measured is None or config.best_by == "loss":
+    if measured is None:
         return loss
-    return -measured.value if measured.higher_is_better else measured.value
+    match config.best_by:
+        case "loss":
+            return loss
+        case "metric":
+            return -measured.value if measured.higher_is_better else measured.value
 
 
 def _updates(
@@ -189,12 +196,14 @@ class _Training:
 
     def update(self, batches: Sequence[Batch], after: Position, waited: float) -> StepReport:
         """Update the weights once, with the gradient averaged over all target tokens of the batches."""
+        # `waited` counts, so that the reported speed also falls if building batches is what takes long
         begun, state, epoch = time.perf_counter() - waited, self.state, self.state.epoch
         state.step += 1
         state.epoch, state.window, state.batch = after.epoch, after.window, after.batch
         rate = _learning_rate(self.model, self.config, state)
         tokens = sum(batch.target_tokens for batch in batches)
         scale = state.loss_scale if self.config.precision == "fp16" else 1.0
+        # In fp16, the divisor makes all gradients `scale` times as large, so that small gradients do not become 0.
         loss = self.add_gradients(batches, tokens / scale) / scale
         norm = self._clip(scale)
         if self._in_range(norm, scale):
@@ -202,7 +211,7 @@ class _Training:
             for group in self.optimiser.param_groups:
                 group["lr"] = rate
             self.optimiser.step()
-        self.optimiser.zero_grad()
+        self.optimiser.zero_grad()  # also after an overflow, whose gradients must not be added to the next ones
         if self.average:
             self.average.update(self.model, state.step)
         now = time.perf_counter()
@@ -232,7 +241,7 @@ class _Training:
         state.since_best = 0 if best else state.since_best + 1
         state.validated = state.step
         state.seconds = time.perf_counter() - self.started
-        perplexity = math.exp(min(loss, 700))
+        perplexity = math.exp(min(loss, 700))  # beyond 709, `math.exp` raises an OverflowError
         return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
 
     def ending(self, stop: Callable[[], bool]) -> Ending | None:
@@ -274,6 +283,7 @@ class _Training:
         """Divide the gradients by the loss scale, then clip their norm; return the norm before clipping."""
         if scale != 1.0:
             torch._foreach_div_([weight.grad for weight in self.model.parameters() if weight.grad is not None], scale)
+        # with an infinite limit, nothing is clipped, but the norm is computed
         return float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
 
     def _in_range(self, norm: float, scale: float) -> bool:

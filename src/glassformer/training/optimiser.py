@@ -1,7 +1,7 @@
 """The optimisers: Adam with the paper's settings, AdamW, or Muon for matrices with Adam for all other weights."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 
+from glassformer.errors import ConfigError
 from glassformer.model.positions import Positions
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
@@ -30,22 +31,40 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     Weight decay applies to matrices only, not to biases, norms or embeddings (of tokens and positions): decay would
     shrink each row of an embedding at every step, however rarely the row's token occurs. If training uses bf16, Muon's
     own products use bf16, too.
+
+    Raises:
+        ConfigError: the optimiser is "auto".
     """
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if config.optimiser == "adam":
-        return Adam(trainable, betas=BETAS, eps=config.epsilon, fused=True)
     tables = (module for module in model.modules() if isinstance(module, nn.Embedding | Positions))
     embeddings = {parameter for table in tables for parameter in table.parameters()}
-    # Each row of the output projection belongs to a token, like a row of the embeddings.
-    rows = embeddings | {model.output.weight} if config.optimiser == "muon" else embeddings
-    matrices = [parameter for parameter in trainable if parameter.dim() > 1 and parameter not in rows]
-    others = [parameter for parameter in trainable if parameter.dim() <= 1 or parameter in rows]
-    if config.optimiser == "muon":
-        dtype = torch.bfloat16 if config.precision == "bf16" else model.output.weight.dtype
-        adam = Adam(others, betas=BETAS, eps=config.epsilon, fused=True)
-        return Muon(matrices, adam, config.weight_decay, dtype)
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return AdamW(groups, betas=BETAS, eps=config.epsilon, fused=True)
+    match config.optimiser:
+        case "adam":
+            return Adam(trainable, betas=BETAS, eps=config.epsilon, fused=True)
+        case "adamw":
+            matrices, others = _parted(trainable, embeddings)
+            of_matrices = {"params": matrices, "weight_decay": config.weight_decay}
+            groups = [of_matrices, {"params": others, "weight_decay": 0.0}]
+            return AdamW(groups, betas=BETAS, eps=config.epsilon, fused=True)
+        case "muon":
+            # Each row of the output projection belongs to a token, like a row of the embeddings.
+            matrices, others = _parted(trainable, embeddings | {model.output.weight})
+            dtype = torch.bfloat16 if config.precision == "bf16" else model.output.weight.dtype
+            adam = Adam(others, betas=BETAS, eps=config.epsilon, fused=True)
+            return Muon(matrices, adam, config.weight_decay, dtype)
+        case "auto":
+            raise ConfigError(
+                'training.optimiser: expected adam, adamw or muon, got "auto"; set it, or let '
+                "glassformer.recipes.defaults.fit choose it from the corpus"
+            )
+
+
+def _parted(trainable: Iterable[Parameter], rows: Set[Tensor]) -> tuple[list[Parameter], list[Parameter]]:
+    """Return the matrices except those in `rows`, and all other weights."""
+    parted: tuple[list[Parameter], list[Parameter]] = ([], [])
+    for parameter in trainable:
+        parted[parameter.dim() <= 1 or parameter in rows].append(parameter)
+    return parted
 
 
 class Muon(Optimizer):
@@ -121,7 +140,7 @@ def moment_names(optimiser: Optimizer) -> list[set[str]]:
     ]
 
 
-def turned(matrices: Sequence[Float[Tensor, "O I"]], dtype: torch.dtype) -> list[Float[Tensor, "O I"]]:
+def turned(matrices: Sequence[Float[Tensor, "_ _"]], dtype: torch.dtype) -> list[Float[Tensor, "_ _"]]:
     """Return matrices with the same singular vectors, and singular values of about 1 (see `orthogonal`).
 
     `dtype` is the precision of the products. Matrices of equal shape (up to transposition) are computed together,

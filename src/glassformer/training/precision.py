@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from glassformer.errors import ConfigError
 from glassformer.model.fast.linear import linear
 from glassformer.recipes.configuration import Precision, TrainingConfig
 from glassformer.system.machine import using_threads
@@ -32,10 +33,14 @@ def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
 
 
 def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context for the forward pass; in it, the factors of matrix products are rounded to this precision."""
+    """Return the context for the forward pass; in it, the factors of matrix products are rounded to this precision.
+
+    Raises:
+        ConfigError: the precision is "auto".
+    """
     if precision == "fp32":
         return nullcontext()
-    return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)
+    return torch.autocast(device.type, _dtype(precision))
 
 
 def matrix_speed(
@@ -47,9 +52,12 @@ def matrix_speed(
     """Return the best floating-point operations per second of a large matrix product, measured for some seconds.
 
     In float32, both PyTorch's product and the model's own (`model/fast/linear.py`) are measured; the faster product
-    counts. The precision must not be "auto".
+    counts.
+
+    Raises:
+        ConfigError: the precision is "auto".
     """
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    dtype = _dtype(precision)
     # The matrices are not random, because measuring before training must not change the random numbers that training
     # draws.
     left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
@@ -60,6 +68,21 @@ def matrix_speed(
             products.append(lambda: _ready(linear(left, weight)))
         shortest = min(_shortest(product, seconds / len(products)) for product in products)
     return flops / shortest
+
+
+def _dtype(precision: Precision) -> torch.dtype:
+    match precision:
+        case "fp32":
+            return torch.float32
+        case "bf16":
+            return torch.bfloat16
+        case "fp16":
+            return torch.float16
+        case "auto":
+            raise ConfigError(
+                'training.precision: expected fp32, bf16 or fp16, got "auto"; set it, or let '
+                "glassformer.training.precision.decided choose it"
+            )
 
 
 def _ready(x: Tensor) -> Tensor:

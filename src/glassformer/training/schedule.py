@@ -9,6 +9,7 @@ would end during the warm-up.
 import math
 
 from glassformer.errors import ConfigError, quoted
+from glassformer.recipes.configuration import Schedule
 
 __all__ = ["learning_rate", "paper_peak"]
 
@@ -24,7 +25,9 @@ def paper_peak(d_model: int, warmup: int) -> float:
     return float((d_model * warmup) ** -0.5)
 
 
-def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progress: float, time: float = 0.0) -> float:
+def learning_rate(
+    schedule: Schedule, step: int, *, peak: float, warmup: int, progress: float, time: float = 0.0
+) -> float:
     """Return the learning rate of a step, counted from 1.
 
     `progress` is the finished share of the training, in [0, 1]; only "cosine" uses it. `time` is the share of a time
@@ -37,10 +40,11 @@ def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progres
     Paper: §5.3, equation 3 ("paper").
     """
     rise = min(max(step / warmup, time / LONGEST_WARMUP), 1.0)
-    if schedule == "paper":
-        return peak * min(rise, math.sqrt(warmup / step))
-    if schedule == "constant":
-        return peak * rise
-    if schedule == "cosine":
-        return peak * rise * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+    match schedule:
+        case "paper":
+            return peak * min(rise, math.sqrt(warmup / step))
+        case "constant":
+            return peak * rise
+        case "cosine":
+            return peak * rise * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
     raise ConfigError(f"training.schedule: expected 'paper', 'cosine' or 'constant', got {quoted(schedule)}")

@@ -230,7 +230,9 @@ def test_a_file_that_is_no_zip_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(
+    "compression", [zipfile.ZIP_DEFLATED, pytest.param(zipfile.ZIP_STORED, marks=pytest.mark.long)]
+)
 def test_no_damage_has_another_end_than_one_sentence_or_a_whole_run(files, tmp_path, monkeypatch, compression):
     runs, temporary = tmp_path / "runs", tmp_path / "temporary"
     runs.mkdir()

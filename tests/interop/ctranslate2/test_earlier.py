@@ -135,8 +135,14 @@ VERSIONS: dict[str, tuple[int, str, int, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one", [False, True], ids=["two vocabularies", "one matrix"])
-@pytest.mark.parametrize("what", VERSIONS)
+@pytest.mark.parametrize(
+    ("what", "one"),
+    [
+        pytest.param(what, one, marks=[] if number % 2 == one else [pytest.mark.long])
+        for number, what in enumerate(VERSIONS)
+        for one in (False, True)
+    ],
+)
 def test_every_version_computes_the_same(tmp_path, what, one):
     version, specification, revision, settings, attributes = VERSIONS[what]
     tokens = [*OPENNMT, *SOURCE, *TARGET]
@@ -251,7 +257,11 @@ def test_what_cannot_be_read_is_named(tmp_path, what):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stored", FOLDERS[::3], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "stored",
+    [FOLDERS[0], *(pytest.param(one, marks=pytest.mark.long) for one in FOLDERS[3::3])],
+    ids=lambda path: path.name,
+)
 def test_no_damage_has_another_end_than_one_sentence_or_a_whole_run(stored, tmp_path):
     folder = shutil.copytree(stored, tmp_path / "theirs")
     (tmp_path / "runs").mkdir()

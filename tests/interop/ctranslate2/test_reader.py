@@ -23,18 +23,24 @@ from glassformer.model.alignment import Alignment
 from interop.ctranslate2_folders import (
     OPENNMT,
     largest_difference,
+    rounding_error,
     their_log_probs,
     write_folder,
     write_marian,
     write_opennmt,
 )
 from interop.small_runs import KINDS
+from tiers import in_tiers
 
 SOURCE, TARGET = [f"s{number}" for number in range(13)], [f"t{number}" for number in range(19)]
 JOINT = [*SOURCE, *TARGET]
 TOLERANCE = 1e-4
-"""In these models, the order of sums in float32 changes results by up to 4e-6; a wrong row or table by more than 0.1.
+"""In these models, the order of sums in float32 changes results by up to 6e-6; a wrong row or table by more than 0.1.
 """
+ROUNDINGS = 8
+"""Maximum difference as a multiple of the run's own error in float32. Both programs round equally often, so differences
+of 0.8 to 2 times this error are usual. The error is 1e-6 to 5e-6; without a final norm, where log probabilities reach
+−100, it is 8e-5."""
 activations = ctranslate2.specs.Activation
 
 
@@ -54,7 +60,9 @@ def foreign(folder: Path, **settings: Any) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", in_tiers(KINDS, {"the paper's", "pre-norm without final norms, output bias of its own"})
+)
 def test_an_export_becomes_the_same_run_bit_for_bit(make_run, tmp_path, kind):
     run = make_run(**KINDS[kind])
     last = run.model_config.heads - 1  # the export puts the alignment head first
@@ -102,7 +110,8 @@ DRAWN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_random_model_of_its_specifications_computes_the_same(tmp_path, kind):
     folder = foreign(tmp_path / "theirs", **DRAWN[kind])
-    assert largest_difference(folder, imported(folder), SOURCE, TARGET) < TOLERANCE
+    bundle = imported(folder)
+    assert largest_difference(folder, bundle, SOURCE, TARGET) < ROUNDINGS * rounding_error(bundle, SOURCE, TARGET)
 
 
 @pytest.mark.slow
@@ -135,7 +144,7 @@ def test_a_converted_model_of_marian_computes_the_same(tmp_path, pre_norm, activ
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+@pytest.mark.parametrize("activation", in_tiers(["relu", "gelu", "silu"], {"gelu"}))
 def test_a_converted_model_of_opennmt_computes_the_same_without_an_end_of_sources(tmp_path, activation):
     path = write_opennmt(tmp_path / "model.pt", [*OPENNMT, *SOURCE], [*OPENNMT, *TARGET], activation)
     folder = Path(OpenNMTPyConverter(str(path), unsafe_deserialization=True).convert(str(tmp_path / "theirs")))
@@ -191,7 +200,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unequal heads": ({"variables": {"encoder/num_heads": np.int16(4)}}, "same num_heads in encoder and decoder"),
     "unequal norms": ({"variables": {"encoder/pre_norm": False}}, "expected the same pre_norm in encoder and decoder"),
     "ALiBi": ({"variables": {"decoder/alibi": True}}, r"\(ALiBi\) \(decoder/alibi\)"),
-    "activation": ({"activation": activations.GELUTanh}, "activation: expected one of relu, silu, gelu, got number 1"),
+    "activation": ({"activation": activations.GELUTanh}, "activation: expected one of relu, gelu, silu, got number 1"),
+    "new activation": (
+        {"variables": {f"{stack}/activation": np.int8(99) for stack in ("encoder", "decoder")}},
+        r"activation: expected one of .*, got number 99 \(unknown\)",
+    ),
     "output scale": ({"variables": {"decoder/scale_outputs": np.float32(2)}}, "a scale of the decoder's output"),
     "scores": ({"variables": {"encoder/layer/0/self_attention/queries_scale": np.float32(1)}}, "a scale of the scores"),
     "soft cap": ({"variables": {"decoder/final_logit_softcapping": np.float32(30)}}, "a limit of the logits"),

@@ -13,6 +13,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, VocabularyError
+from glassformer.interop.activations import OF_HUGGING_FACE
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.interop.exporting import EXPORTER, ExportOptions
 from glassformer.interop.huggingface.reader import import_hugging_face, is_hugging_face
@@ -21,6 +22,7 @@ from glassformer.translator import Translator
 from glassformer.watch.inspection.check import check
 from interop.huggingface.test_writer import a_run
 from interop.small_weights import add_small_model
+from models import with_new_activations
 
 LARGEST = 30e6
 """Maximum number of bytes that Python may allocate while a damaged folder is imported."""
@@ -43,20 +45,20 @@ def foreign(folder) -> None:
     changed(folder, "config.json", **{EXPORTER: ...})
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"norm": "pre"},
-        {"norm": "pre", "positions": "halves", "kind": "unigram"},
-        {"norm": "post"},
-        {"norm": "post", "positions": "halves", "output_bias": True},
-        {"norm": "post", "joint": False, "tie_output": False},
-        {"norm": "post", "tie_output": False, "tie_embeddings": False, "activation": "gelu"},
-        {"norm": "pre", "kind": "words", "activation": "silu"},
-        {"norm": "post", "kind": "characters", "d_model": 15, "heads": 3},
-    ],
-    ids=str,
-)
+RETURNED = [
+    {"norm": "pre"},
+    {"norm": "pre", "positions": "halves", "kind": "unigram"},
+    {"norm": "post"},
+    {"norm": "post", "positions": "halves", "output_bias": True},
+    {"norm": "post", "joint": False, "tie_output": False},
+    {"norm": "post", "tie_output": False, "tie_embeddings": False, "activation": "gelu"},
+    {"norm": "pre", "kind": "words", "activation": "silu"},
+    {"norm": "post", "kind": "characters", "d_model": 15, "heads": 3},
+]
+RETURNED += with_new_activations(RETURNED, OF_HUGGING_FACE.values()).values()
+
+
+@pytest.mark.parametrize("settings", RETURNED, ids=str)
 def test_an_exported_run_comes_back_bit_for_bit(tmp_path, settings):
     before = exported(tmp_path, **settings)
     assert is_hugging_face(tmp_path / "theirs")
@@ -155,6 +157,24 @@ def test_what_cannot_be_held_is_refused_by_name(tmp_path, name, values, message)
     changed(tmp_path, name, **values)
     with pytest.raises((ConfigError, CheckpointError, VocabularyError), match=message):
         import_hugging_face(tmp_path / "theirs", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"positions": "rotary"}, "glassformer: positions: expected interleaved or halves, got 'rotary'; export the"),
+        ({"kinds": ["bpe", "wordpiece"]}, "glassformer: kinds: expected words, .* or marian, got 'wordpiece'; export"),
+        ({"kinds": [["bpe"], "bpe"]}, r"glassformer: kinds: expected words, .*, got \['bpe'\]"),
+    ],
+)
+def test_an_exported_run_of_an_unknown_kind_is_refused_by_name(tmp_path, own, message):
+    exported(tmp_path)
+    stored = json.loads((tmp_path / "theirs" / "config.json").read_text())[EXPORTER]
+    changed(tmp_path, "config.json", **{EXPORTER: {**stored, **own}})
+    with pytest.raises(CheckpointError, match=message) as caught:
+        import_hugging_face(tmp_path / "theirs", tmp_path / "again")
+    assert "\n" not in str(caught.value)
     assert not (tmp_path / "again").exists()
 
 

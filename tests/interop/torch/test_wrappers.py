@@ -262,8 +262,14 @@ def test_what_public_scripts_save_is_the_same_model(tmp_path, how):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        pytest.param(kind, dtype, marks=[] if number == place else [pytest.mark.long])
+        for number, kind in enumerate(KINDS)
+        for place, dtype in enumerate((torch.float16, torch.bfloat16, torch.float64))
+    ],
+)
 def test_other_precisions_become_float32_runs(tmp_path, dtype, kind):
     model = copy.deepcopy(plain(kind)).to(dtype)
     torch.save(model.state_dict(), tmp_path / "model.pt")

@@ -1,5 +1,6 @@
 """The book's exercises whose answers are checked."""
 
+import math
 import re
 from typing import NamedTuple
 
@@ -112,6 +113,13 @@ def test_right_and_wrong_answers_are_told_apart(exercise):
     said = verdict(exercise, wrong, *given)
     assert said.startswith("not yet: ")
     assert said.endswith(ANSWERS[exercise].look) or "TypeError" in said
+
+
+def test_another_formula_of_the_length_penalty_is_used_by_the_answers(monkeypatch):
+    monkeypatch.setattr("glassformer.decoding.hypothesis.length_penalty", lambda length, alpha: length**alpha)
+    assert verdict("decoding.5", [-3.0 / 3**0.6, -3.5 / 6**0.6]) == "right"
+    alpha = math.log(20 / 10) / math.log(13 / 4)
+    assert verdict("beam.2", alpha, *RIGHT_AND_WRONG["beam.2"][2:]) == "right"
 
 
 def test_a_verdict_says_how_much_of_a_list_is_right():

@@ -49,7 +49,7 @@ def test_a_file_that_cannot_be_loaded_gives_a_sentence_with_its_line(tmp_path, t
     assert "\n" not in raised.value.message
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_empty_file_is_a_beginning(checked):
     found = checked("")
     assert found.passed
@@ -63,16 +63,18 @@ def test_an_empty_file_is_a_beginning(checked):
     ("text", "line", "message"),
     [
         ("while True:\n    pass", (1, 2), "the file: takes too long; look for an endless loop"),
-        (
+        pytest.param(
             "def attention(query, key, value, mask):\n    while True:\n        query = query + 1",
             (2, 3),
             "attention: takes too long",
+            marks=pytest.mark.long,
         ),
-        ("import os\nos._exit(0)", (None,), "the file: ended the process"),
-        (
+        pytest.param("import os\nos._exit(0)", (None,), "the file: ended the process", marks=pytest.mark.long),
+        pytest.param(
             "rows = []\nwhile True:\n    rows.append('x' * 10**8)",
             (3,),
             "the file: needs more memory than the check allows",
+            marks=pytest.mark.long,
         ),
         ("import torch\nx = torch.ones(10**12)", (2,), "the file: needs more memory than the check allows"),
     ],
@@ -86,11 +88,15 @@ def test_a_file_that_does_not_end_is_stopped(checked, text, line, message):
 
 
 @pytest.mark.slow
-def test_prints_are_noted_and_harmless(checked):
-    found = checked('import os\nprint("hello", flush=True)\nos.write(1, b"raw")\n' + STEPS[0])
+def test_prints_and_a_name_with_a_typing_error_are_noted_and_harmless(checked):
+    steps = "".join(STEPS[:2]).replace("class MultiHeadAttention", "class MultiheadAttention")
+    found = checked('import os\nprint("hello", flush=True)\nos.write(1, b"raw")\n' + steps)
     assert found.passed
     assert len(found.passed_steps) == 1
-    assert found.notes == ("mine.py, line 2: prints 'hello'; the check shows no output",)
+    assert found.notes == (
+        "mine.py, line 2: prints 'hello'; the check shows no output",
+        "MultiHeadAttention is missing (did you mean 'MultiheadAttention'?)",
+    )
     assert found.next.title == "MultiHeadAttention"
 
 
@@ -165,13 +171,6 @@ def test_a_wrong_step_gives_a_sentence_with_its_line(tmp_path, step, old, new, m
     found = attempted(tmp_path, text, step)
     assert message in found.message
     assert "".join(STEPS[: step - 1]).count("\n") < found.line <= text.count("\n")
-
-
-@pytest.mark.slow
-def test_a_name_with_a_typing_error_is_noted(checked):
-    found = checked("".join(STEPS[:2]).replace("class MultiHeadAttention", "class MultiheadAttention"))
-    assert found.passed
-    assert found.notes == ("MultiHeadAttention is missing (did you mean 'MultiheadAttention'?)",)
 
 
 def attempted(tmp_path, text, step):

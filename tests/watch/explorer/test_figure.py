@@ -85,6 +85,7 @@ def test_a_long_caption_and_hostile_words_stay_inside(make_translator):
         (("cross", 0, -1), "head: expected a number from 0 to 3, got -1"),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_what_the_model_does_not_have_is_named(make_translator, asked, message):
     with pytest.raises(ConfigError, match=message):
         gf.explore(make_translator(), SENTENCE, live=False).figure(*asked)

@@ -87,7 +87,7 @@ def test_a_model_trained_without_a_mistake_is_not_blamed(settings):
     assert len(decided) >= 11
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_label_smoothing_is_not_a_mistake():
     found = diagnose(trained(steps=200, smoothing=0.3), pairs(300, 7))
     assert found.temperature < 0.8  # below 1: the model is right more often than its probabilities say
@@ -100,9 +100,15 @@ def sentences():
     return [(one.source, one.target) for one in english_french(1, train=0).splits["valid"][:300]]
 
 
+@pytest.fixture(scope="module")
+def of_demo(sentences):
+    """Return the diagnosis of the built-in model by a part of the pairs."""
+    return diagnose("demo", sentences, limit=100)
+
+
 @pytest.mark.slow
-def test_the_built_in_model_is_not_blamed(sentences):
-    found = diagnose("demo", sentences)
+def test_the_built_in_model_is_not_blamed(of_demo):
+    found = of_demo
     assert found.temperature < 0.8  # below 1, because the model was trained to aim at p = 0.9
     assert found.passed, str(found)
     sharper = [one for one in found.mistakes if one.loss is not None and one.loss < found.loss]
@@ -112,10 +118,9 @@ def test_the_built_in_model_is_not_blamed(sentences):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("factor", [0.5, 2])
-def test_sharper_or_flatter_probabilities_change_no_verdict(sentences, factor):
-    translator = gf.Translator.load("demo")
-    before = diagnose(translator, sentences, limit=100)
+@pytest.mark.parametrize("factor", [0.5, pytest.param(2, marks=pytest.mark.long)])
+def test_sharper_or_flatter_probabilities_change_no_verdict(sentences, of_demo, factor):
+    translator, before = gf.Translator.load("demo"), of_demo
     with gf.intervene(translator.model, {"logits": lambda logits: factor * logits}):
         after = diagnose(translator, sentences, limit=100)
     assert before.passed
@@ -128,10 +133,10 @@ def test_sharper_or_flatter_probabilities_change_no_verdict(sentences, factor):
 
 
 @pytest.mark.slow
-def test_a_temperature_from_a_part_of_the_pairs_is_nearly_the_best(sentences, monkeypatch):
-    whole = diagnose("demo", sentences)
-    monkeypatch.setattr(diagnosing, "_HELD", 2**20)
-    part = diagnose("demo", sentences)
+def test_a_temperature_from_a_part_of_the_pairs_is_nearly_the_best(sentences, of_demo, monkeypatch):
+    whole = of_demo
+    monkeypatch.setattr(diagnosing, "_HELD", 2**18)
+    part = diagnose("demo", sentences, limit=100)
     assert part.loss == pytest.approx(whole.loss, rel=1e-5)
     assert whole.best - 1e-5 <= part.best < whole.best + 1e-3
     assert part.temperature != whole.temperature

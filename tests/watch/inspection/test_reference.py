@@ -8,6 +8,7 @@ import glassformer as gf
 from glassformer.watch.inspection.mistakes import MISTAKES, plant
 from glassformer.watch.inspection.reference import Reference
 from glassformer.watch.inspection.suspects import SUSPECT_OF_MISTAKE
+from models import with_new_activations
 
 SETTINGS = [
     {},
@@ -20,6 +21,7 @@ SETTINGS = [
     {"final_norm": True, "output_bias": True},
     {"norm": "pre", "final_norm": False, "tie_output": False, "output_bias": True},
 ]
+SETTINGS += with_new_activations(SETTINGS).values()
 PADDED = [4, 5, 6, 2, 0, 0], [1, 9, 8, 7, 6, 0]
 
 

@@ -28,14 +28,18 @@ WORDS = {word: french for word, french in word_by_word.WORDS.items() if word != 
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run trained on 200 pairs, two of which have a blank side."""
-    folder = tmp_path_factory.mktemp("report")
+def run(made_once: Callable[..., Path]) -> Path:
+    """Return a run trained on 200 pairs, two of which have a blank side; tests must not change it."""
+    return made_once("report", train) / "run"
+
+
+def train(folder: Path) -> None:
+    """Train the run."""
+    folder.mkdir()
     lines = [("", "le chat"), ("the cat", " "), *word_by_word.pairs(200, 7, 2, 7, WORDS)]
     (folder / "train.tsv").write_text(word_by_word.tsv(lines), encoding="utf-8")
     (folder / "small.toml").write_text(CONFIG, encoding="utf-8")
     gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
-    return folder / "run"
 
 
 @pytest.fixture

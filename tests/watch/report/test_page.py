@@ -35,15 +35,32 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def written(run, tmp_path_factory):
+def reported(run, tmp_path_factory):
+    """Return a copy of the run into which the report was written, and what `write_report` returned."""
+    folder = Path(shutil.copytree(run, tmp_path_factory.mktemp("page") / "run"))
+    (folder / REPORT).unlink(missing_ok=True)
+    return folder, write_report(folder)
+
+
+@pytest.fixture(scope="module")
+def written(reported):
     """Return the page of the run, written once."""
-    return write_report(run, tmp_path_factory.mktemp("page") / "page.html")
+    _, page = reported
+    return page
 
 
 @pytest.fixture
 def copy(run, tmp_path):
     """Return a copy of the run, to be damaged."""
     return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+@pytest.fixture
+def untranslated(copy):
+    """Return a copy of the run without its weights and corpus, whose report takes little time."""
+    (copy / "model.safetensors").unlink()
+    shutil.rmtree(copy / "prepared")
+    return copy
 
 
 def sections(page: Page) -> list[str | None]:
@@ -60,9 +77,10 @@ def test_a_trained_run_has_all_sections(written):
 
 
 @pytest.mark.slow
-def test_the_page_is_written_into_the_run_by_default(copy):
-    assert write_report(copy) == copy / REPORT
-    assert (copy / REPORT).stat().st_size < 1_000_000
+def test_the_page_is_written_into_the_run_by_default(reported):
+    folder, page = reported
+    assert page == folder / REPORT
+    assert page.stat().st_size < 1_000_000
 
 
 @pytest.mark.slow
@@ -115,14 +133,20 @@ def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["loss", "perplexity", "metric", "best", "tokens_per_second"])
-def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
-    (copy / "model.safetensors").unlink()
-    shutil.rmtree(copy / "prepared")
-    lines = [json.loads(line) for line in (copy / "metrics.jsonl").read_text().splitlines()]
+@pytest.mark.parametrize(
+    "name",
+    [
+        "loss",
+        "metric",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("perplexity", "best", "tokens_per_second")),
+    ],
+)
+def test_a_log_without_a_value_is_reported(untranslated, tmp_path, name):
+    log = untranslated / "metrics.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     kept = [{key: value for key, value in line.items() if key != name} for line in lines]
-    (copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "limits", "configuration"]
+    log.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert sections(Page(write_report(untranslated, tmp_path / "page.html"))) == ["training", "limits", "configuration"]
 
 
 @pytest.mark.slow
@@ -146,7 +170,8 @@ def test_a_run_without_its_corpus_is_reported(tmp_path):
 @pytest.mark.usefixtures("small_task")
 def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
     run = tmp_path / "copy"
-    gf.train("copy", overrides=["training.steps=3", "model.d_model=32", "model.d_ff=48", f"run.directory={run}"])
+    small = ["model.d_model=16", "model.heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+    gf.train("copy", overrides=["training.steps=3", "training.batch_tokens=200", *small, f"run.directory={run}"])
     shutil.rmtree(run / "prepared", ignore_errors=True)
     page = Page(write_report(run))
     assert sections(page) == ["training", "translations", "limits", "attention", "corpus", "configuration"]
@@ -184,11 +209,12 @@ def test_curves_for_developers_are_folded(written):
 
 
 @pytest.mark.slow
-def test_the_page_links_to_the_explorer_if_it_was_written(copy, tmp_path):
-    assert "glassformer explore" in Page(write_report(copy)).text
-    (copy / "explorer.html").touch()
-    assert Page(write_report(copy)).tags("a")[0]["href"] == "explorer.html"
-    assert Page(write_report(copy, tmp_path / "page.html")).tags("a")[0]["href"] == f"{copy.name}/explorer.html"
+def test_the_page_links_to_the_explorer_if_it_was_written(untranslated, tmp_path, written):
+    assert "glassformer explore" in Page(written).text
+    (untranslated / "explorer.html").touch()
+    assert Page(write_report(untranslated)).tags("a")[0]["href"] == "explorer.html"
+    elsewhere = write_report(untranslated, tmp_path / "page.html")
+    assert Page(elsewhere).tags("a")[0]["href"] == f"{untranslated.name}/explorer.html"
 
 
 @pytest.mark.slow
@@ -202,10 +228,12 @@ def test_missing_validation_files_are_mentioned(copy, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_run_is_unchanged(copy, tmp_path):
-    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-    write_report(copy, tmp_path / "page.html")
-    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+def test_the_run_is_unchanged(run, reported):
+    def contents(folder):
+        files = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        return {name: content for name, content in files.items() if name != Path(REPORT)}
+
+    assert contents(reported[0]) == contents(run)
 
 
 @pytest.mark.parametrize(("output", "message"), [("", "is a folder"), ("none/page.html", "the folder ")])

@@ -1,5 +1,6 @@
 // The chapters: for each act, what the act highlights, up to which box the figure is computed, what the act changes,
 // and the numbers in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
+import { ACTIVATIONS } from "../../engine/activations.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
@@ -258,7 +259,7 @@ function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
     guess ? `“${nameOf(app, guess.token)}” (${probabilityWords(guess.probability)})` : "";
   return {
     values: { active: String(active), units: String(width), before: said(from), after: said(to) },
-    variant: app.config.activation === "relu" ? "" : "smooth",
+    variant: ACTIVATIONS[app.config.activation].cuts ? "" : "smooth",
     more: Boolean(from && to),
   };
 }

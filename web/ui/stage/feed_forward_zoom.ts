@@ -1,4 +1,5 @@
 // A feed-forward network opened in place: its units at one word, with an explanation.
+import { ACTIVATIONS } from "../../engine/activations.ts";
 import { fixedText, decimalsOf, numberText } from "../../engine/number_text.ts";
 import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -127,16 +128,12 @@ function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: numbe
   const written = (value: number) => fixedText(value, decimalsOf([before, after]));
   const lines: Line[] = [
     [app.t("zoom.sum"), written(before)],
-    [activationName(app), written(after), KEYED],
+    [ACTIVATIONS[app.config.activation].name, written(after), KEYED],
   ];
   return [
     element("p", { class: "gfz-formula" }, hidden.formula),
     receiptTable(app, hidden.parts, headings, lines, most),
   ];
-}
-
-function activationName({ config }: App) {
-  return { relu: "ReLU", gelu: "GELU", silu: "SiLU" }[config.activation];
 }
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${fixedText(value)}`;
@@ -281,7 +278,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
       element("span", { class: HIDDEN }, app.t("zoom.units.one")),
       strip > 0 && stepOf(2, app.t("zoom.units.rows"), "hidden"),
       stepOf(3, app.t("zoom.units.before"), "hidden"),
-      stepOf(4, activationName(app), "activated"),
+      stepOf(4, ACTIVATIONS[app.config.activation].name, "activated"),
       strip > 0 && element("span", { class: "gfz-step" }, element("i", {}, 6), app.t("zoom.units.columns")),
       direct &&
         element(

@@ -21,7 +21,6 @@ from glassformer.interop.exporting import (
     check_order,
     check_trained,
     languages_of,
-    placeholder_remarks,
     replaced_file,
     sentencepiece_model,
     weights_of,
@@ -60,7 +59,6 @@ def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verifica
 
 def argos_remarks(bundle: Bundle) -> Iterator[str]:
     """Yield remarks on what Argos does differently from glassformer."""
-    yield from placeholder_remarks(bundle)
     underscores = sum("_" in token for token in bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer))))
     if underscores:
         yield f"Argos writes each underscore as a space: {underscores} tokens of the vocabulary contain an underscore"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from glassformer.bundle import Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
+from glassformer.interop.activations import OF_CTRANSLATE2, foreign_names
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import Tokenizer
@@ -54,13 +55,19 @@ def check_convertible(config: ModelConfig) -> None:
     """Refuse a model that CTranslate2 cannot express.
 
     Raises:
-        ConfigError: d_k or d_v is not d_model / heads, or the special tokens have ids other than 0, 1 and 2.
+        ConfigError: d_k or d_v is not d_model / heads, CTranslate2 does not compute the activation, or the special
+            tokens have ids other than 0, 1 and 2.
     """
     width = config.d_model / config.heads
     if config.d_k != width or config.d_v != width:
         raise ConfigError(
             f"model.d_k, model.d_v: expected d_model / heads = {width:g}, the only width that CTranslate2 supports, "
             f"got {config.d_k} and {config.d_v}; use the engine torch"
+        )
+    if foreign_names(config.activation).ctranslate2 is None:
+        raise ConfigError(
+            f"model.activation: expected one of {', '.join(OF_CTRANSLATE2.values())}, which CTranslate2 computes, got "
+            f"{config.activation}; use the engine torch"
         )
     ids = (config.pad_id, config.bos_id, config.eos_id)
     if ids != (0, BOS_ID, EOS_ID):
@@ -72,7 +79,11 @@ def check_convertible(config: ModelConfig) -> None:
 
 def positions_of(config: ModelConfig) -> int:
     """Return the number of positions to write: all rows of a learned table, or `POSITIONS`."""
-    return config.max_length if config.positions == "learned" else POSITIONS
+    match config.positions:
+        case "learned":
+            return config.max_length
+        case "interleaved" | "halves" | "none":
+            return POSITIONS
 
 
 def specification(bundle: Bundle, weights: Weights, quantization: Quantization) -> "TransformerSpec":
@@ -85,15 +96,18 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     config = bundle.model_config
     check_convertible(config)
     specs = import_ctranslate2().specs
-    activation = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}[config.activation]
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=True,  # only this specification has final norms; a line below sets the real order
         no_final_norm=not config.final_norm,
-        activation=specs.Activation[activation],
+        activation=specs.Activation(foreign_names(config.activation).ctranslate2),
     )
-    spec.encoder.pre_norm = spec.decoder.pre_norm = config.norm == "pre"
+    match config.norm:
+        case "post":
+            spec.encoder.pre_norm = spec.decoder.pre_norm = False
+        case "pre":
+            spec.encoder.pre_norm = spec.decoder.pre_norm = True
     alignment = (bundle.alignment or Alignment.of_last_layer(config)).of_prediction
     _encoder(spec.encoder, weights, config)
     _decoder(
@@ -128,9 +142,11 @@ def position_table(kind: Literal["interleaved", "halves", "none"], length: int, 
 
     from glassformer.model.positions import sinusoids
 
-    if kind == "none":
-        return np.zeros((length, d_model), np.float32)
-    return np.asarray(sinusoids(length, d_model, kind, dtype=torch.float64), np.float32)
+    match kind:
+        case "none":
+            return np.zeros((length, d_model), np.float32)
+        case "interleaved" | "halves":
+            return np.asarray(sinusoids(length, d_model, kind, dtype=torch.float64), np.float32)
 
 
 def _encoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
@@ -199,11 +215,15 @@ def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig,
     # The weights contain a tied matrix once, under the first of its names.
     embedding.weight = _first(weights, f"{side}.tokens.weight", "source.tokens.weight")
     spec.scale_embeddings = True
-    spec.position_encodings.encodings = (
-        weights[f"{side}.positions.table"]
-        if config.positions == "learned"
-        else position_table(config.positions, positions_of(config), config.d_model)
-    )
+    spec.position_encodings.encodings = _table(weights, config, side)
+
+
+def _table(weights: Weights, config: ModelConfig, side: str) -> "NDArray[np.float32]":
+    match config.positions:
+        case "learned":
+            return weights[f"{side}.positions.table"]
+        case "interleaved" | "halves" | "none" as kind:
+            return position_table(kind, positions_of(config), config.d_model)
 
 
 def _self_attention(spec: Any, weights: Weights, name: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.interop.activations import OF_CTRANSLATE2
 from glassformer.interop.ctranslate2.binary import CTranslate2Variable, Variables, attribute
 from glassformer.interop.ctranslate2.folder import CTranslate2Folder
 from glassformer.interop.ctranslate2.model import EPSILON, POSITIONS, position_table
@@ -30,14 +31,13 @@ PADDING = ("<pad>", "<blank>", "[PAD]", "<PAD>")
 MOST_COPIES = 16
 """Maximum ratio of the model's numbers to the numbers in the file; only a malicious file has more aliases of large
 variables."""
-_ACTIVATIONS = {0: "relu", 2: "silu", 3: "gelu"}
 _OTHER_ACTIVATIONS = {
     1: "the tanh approximation of gelu",
     4: "the sigmoid approximation of gelu",
     5: "tanh",
     6: "sigmoid",
 }
-"""CTranslate2's activations, by their numbers."""
+"""CTranslate2's other activations, by their numbers."""
 _REFUSED = {
     "relative_": "relative positions",
     "rotary_|max_position_embeddings": "rotary positions",
@@ -212,13 +212,13 @@ def _order_of_norms(variables: Variables) -> dict[str, Any]:
             f"{'encoder' if encoder else 'decoder'} only (layer_norm/gamma); such a model cannot be imported"
         )
     activation = _same(variables, "activation", 0)
-    if activation not in _ACTIVATIONS:
+    if activation not in OF_CTRANSLATE2:
         raise ConfigError(
-            f"{_MODEL}: activation: expected one of {', '.join(_ACTIVATIONS.values())}, got number {activation} "
+            f"{_MODEL}: activation: expected one of {', '.join(OF_CTRANSLATE2.values())}, got number {activation} "
             f"({_OTHER_ACTIVATIONS.get(activation, 'unknown')}); such a model cannot be imported"
         )
     norm = "pre" if _same(variables, "pre_norm", 1) else "post"
-    return {"norm": norm, "final_norm": encoder, "activation": _ACTIVATIONS[activation]}
+    return {"norm": norm, "final_norm": encoder, "activation": OF_CTRANSLATE2[activation]}
 
 
 def _wanted(fields: Mapping[str, Any]) -> Iterator[_Wanted]:

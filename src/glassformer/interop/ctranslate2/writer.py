@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from glassformer.built_in import cache_folder
 from glassformer.bundle import ALIGNMENT, CONFIG, SHORTLIST, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
-from glassformer.errors import CheckpointError, shortened
+from glassformer.errors import CheckpointError, quoted, shortened
 from glassformer.evaluation.guards import Guards
 from glassformer.interop.ctranslate2.model import positions_of, specification
 from glassformer.model.config import ModelConfig
@@ -76,7 +76,7 @@ def read_export(folder: Path) -> Export:
         match values:
             case {"quantization": str(quantization), "positions": int(positions), "weights": str(weights)}:
                 return Export(
-                    quantization=cast(Quantization, quantization),
+                    quantization=_known_quantization(folder / EXPORT, quantization),
                     positions=positions,
                     weights=weights,
                     model=with_defaults(values["model"], ModelConfig),
@@ -84,11 +84,29 @@ def read_export(folder: Path) -> Export:
                     run=_parsed_fingerprints(values["run"]),
                     files=_parsed_fingerprints(values["files"]),
                 )
+            case _:
+                pass
+    except CheckpointError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{folder / EXPORT} is damaged ({shortened(str(error))}); export the run again"
         ) from error
     raise CheckpointError(f"{folder / EXPORT} is damaged; export the run again")
+
+
+def _known_quantization(path: Path, name: str) -> Quantization:
+    """Return the number format of this name.
+
+    Raises:
+        CheckpointError: the format is unknown.
+    """
+    if name not in get_args(Quantization):
+        known = ", ".join(get_args(Quantization))
+        raise CheckpointError(
+            f"{path}: quantization: expected one of {known}, got {quoted(name)}; export the run again"
+        )
+    return cast(Quantization, name)
 
 
 def check_export(bundle: Bundle) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from torch import Tensor
 
 from glassformer.bundle import put_weights
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, either, quoted
+from glassformer.interop.activations import OF_HUGGING_FACE
 from glassformer.interop.exporting import EXPORTER
 from glassformer.interop.huggingface.writer import in_stream_order, stream_in_halves
 from glassformer.interop.importing import (
@@ -33,7 +34,7 @@ from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_any_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subwords import SentencePieceTokenizer, load_processor
-from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.tokenizer import TOKENIZER_KINDS, KindName, Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
 __all__ = ["import_hugging_face", "is_hugging_face"]
@@ -59,7 +60,6 @@ _SINUSOIDS = 1e-5
 """A position table that differs from the sinusoids by at most this much counts as sinusoidal. Computing the table in
 float32 makes a difference of 1e-6. A table that was saved in half precision differs more, and is kept."""
 
-_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _DEFAULTS: Mapping[str, Any] = {
     "activation_function": "gelu",
     "scale_embedding": False,
@@ -140,7 +140,7 @@ def import_hugging_face(
     model = _model(state, config, settings or {})
     own = config.get(EXPORTER)
     if isinstance(own, dict):
-        model, tokenizers = _in_own_order(model, own), _own_tokenizers(source, own)
+        model, tokenizers = _in_own_order(source, model, own), _own_tokenizers(source, own)
     else:
         sides = _sides(source, config, (model.config.source_vocab_size, model.config.target_vocab_size))
         model = reordered(model, sides[0].order, sides[1].order, never=_invented(sides[1]))
@@ -179,9 +179,9 @@ def _checked_config(source: Path) -> dict[str, Any]:
         one, other = config[f"encoder_{name}"], config[f"decoder_{name}"]
         if one != other:
             raise ConfigError(f"{path}: decoder_{name}: expected the encoder's {one}, got {other}; both must be equal")
-    if config["activation_function"] not in _ACTIVATIONS:
+    if config["activation_function"] not in OF_HUGGING_FACE:
         raise ConfigError(
-            f"{path}: activation_function: expected {', '.join(_ACTIVATIONS)}, got "
+            f"{path}: activation_function: expected {', '.join(OF_HUGGING_FACE)}, got "
             f"{quoted(config['activation_function'])}"
         )
     return config
@@ -240,7 +240,7 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
         **{
             "norm": "pre" if config["model_type"] == "pegasus" else "post",
             "positions": "learned" if _TABLES[0] in state else "halves",
-            "activation": _ACTIVATIONS[config["activation_function"]],
+            "activation": OF_HUGGING_FACE[config["activation_function"]],
             **{name: float(config[name]) for name in ("dropout", "attention_dropout", "activation_dropout")},
             **settings,
         },
@@ -258,14 +258,25 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
     return model
 
 
-def _in_own_order(model: Transformer, own: Mapping[str, Any]) -> Transformer:
+def _in_own_order(source: Path, model: Transformer, own: Mapping[str, Any]) -> Transformer:
     """Return the model of an exported run, with its residual stream in our order.
 
     The tokens of an exported run already have our ids. The export reorders the residual stream of interleaved
     positions.
+
+    Raises:
+        CheckpointError: config.json names unknown positions.
     """
-    if own.get("positions") != "interleaved":
-        return model
+    match own.get("positions"):
+        case "interleaved":
+            pass
+        case "halves":
+            return model
+        case other:
+            raise CheckpointError(
+                f"{source / _CONFIG}: {EXPORTER}: positions: expected interleaved or halves, got {quoted(other)}; "
+                "export the run again"
+            )
     halves = stream_in_halves(model.config.d_model)
     order = [halves.index(place) for place in range(len(halves))]
     weights = {name: in_stream_order(name, weight.detach(), order) for name, weight in model.named_parameters()}
@@ -282,20 +293,27 @@ def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, To
         raise CheckpointError(
             f"{source / _CONFIG}: {EXPORTER}: expected the kinds of two tokenizers, got {quoted(kinds)}"
         )
-    for (name, vocabulary), kind in zip(_SPM.items(), kinds, strict=True):
-        path = source / name
-        if kind in ("bpe", "unigram"):
-            found.append(_readable(path, partial(SentencePieceTokenizer, kind)))
-        elif kind == "marian":
-            stored = source / vocabulary if _separate(source) else source / "vocab.json"
-            tokens = [*_object(stored)]
-            found.append(_readable(path, partial(MarianTokenizer, tokens=tokens)))
-        elif kind in ("words", "characters"):
-            tokens, ends = _own_vocabulary(source / "tokenizer.json")
-            found.append(lookup_tokenizer(kind, tokens, **ends))
-        else:
-            raise CheckpointError(f"{source / _CONFIG}: {EXPORTER}: expected kinds of tokenizers, got {quoted(kind)}")
+    for name, kind in zip(_SPM, kinds, strict=True):
+        if not isinstance(kind, str) or kind not in TOKENIZER_KINDS:
+            known = either([*TOKENIZER_KINDS])
+            raise CheckpointError(
+                f"{source / _CONFIG}: {EXPORTER}: kinds: expected {known}, got {quoted(kind)}; export the run again"
+            )
+        found.append(_own_tokenizer(source, name, cast(KindName, kind)))
     return (found[0], found[0]) if own.get("joint") is True else (found[0], found[1])
+
+
+def _own_tokenizer(source: Path, name: str, kind: KindName) -> Tokenizer:
+    """Return a tokenizer of an exported run; `name` is the file of its sentencepiece model."""
+    match kind:
+        case "bpe" | "unigram":
+            return _readable(source / name, partial(SentencePieceTokenizer, kind))
+        case "marian":
+            stored = source / _SPM[name] if _separate(source) else source / "vocab.json"
+            return _readable(source / name, partial(MarianTokenizer, tokens=[*_object(stored)]))
+        case "words" | "characters":
+            tokens, ends = _own_vocabulary(source / "tokenizer.json")
+            return lookup_tokenizer(kind, tokens, **ends)
 
 
 def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
@@ -303,7 +321,8 @@ def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
     match _object(path):
         case {"model": {"vocab": dict(ids)}, "post_processor": {"special_tokens": dict(added)}}:
             return [*map(str, ids)], {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
-    raise CheckpointError(f"{path}: expected a vocabulary and the special tokens of texts; copy the file again")
+        case _:
+            raise CheckpointError(f"{path}: expected a vocabulary and the special tokens of texts; copy the file again")
 
 
 def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> tuple[_Side, _Side]:

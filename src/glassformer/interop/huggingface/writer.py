@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.bundle import Bundle
 from glassformer.decoding.hypothesis import score_text
 from glassformer.errors import ConfigError
+from glassformer.interop.activations import OF_HUGGING_FACE, foreign_names
 from glassformer.interop.ctranslate2.model import positions_of
 from glassformer.interop.exporting import (
     EXPORTER,
@@ -35,7 +36,7 @@ from glassformer.interop.huggingface.fast_tokenizer import fast_tokenizer
 from glassformer.interop.huggingface.model_card import model_card
 from glassformer.interop.torch.state_dicts import HUGGING_FACE, Family
 from glassformer.interop.verification import Verification, verify_outside
-from glassformer.model.config import ModelConfig
+from glassformer.model.config import ModelConfig, NormPlace
 from glassformer.text.tokenizer import TOKENIZER_KINDS, Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
@@ -53,7 +54,6 @@ __all__ = [
 
 _PACKAGES = "transformers sentencepiece"
 
-_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _LONGEST_OUTPUT = 512
 """Maximum number of tokens of an output, as in published Marian models; users of the folder can change it."""
 
@@ -90,6 +90,9 @@ def check_hugging_face(bundle: Bundle) -> None:
     for name in ("d_k", "d_v"):
         if getattr(config, name) != width:
             raise _cannot(name, f"d_model / heads = {width:g}", getattr(config, name), "onnx")
+    if not foreign_names(config.activation).hugging_face:
+        known = f"one of {', '.join(dict.fromkeys(OF_HUGGING_FACE.values()))}"
+        raise _cannot("activation", known, config.activation, "onnx")
     if config.positions not in ("interleaved", "halves"):
         raise _cannot("positions", "interleaved or halves", config.positions)
     if config.final_norm != (config.norm == "pre"):
@@ -211,8 +214,7 @@ def _names(family: Family, weights: Mapping[str, Any]) -> Iterator[tuple[str, li
 def _config(bundle: Bundle) -> dict[str, Any]:
     config = bundle.model_config
     shared = config.tie_embeddings and (config.tie_output or config.norm == "pre")
-    kind = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForConditionalGeneration")}
-    model_type, architecture = kind[config.norm]
+    model_type, architecture = _kind(config.norm)
     sizes: dict[str, Any] = {}
     for side in ("encoder", "decoder"):
         sizes[f"{side}_layers"] = getattr(config, f"{side}_layers")
@@ -231,7 +233,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
         **({} if shared or config.norm == "pre" else {"decoder_vocab_size": config.target_vocab_size}),
         "d_model": config.d_model,
         **sizes,
-        "activation_function": _ACTIVATIONS[config.activation],
+        "activation_function": foreign_names(config.activation).hugging_face[0],
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.activation_dropout,
@@ -254,6 +256,15 @@ _SPECIAL_IDS = {
     "decoder_start_token_id": BOS_ID,
     "forced_eos_token_id": EOS_ID,
 }
+
+
+def _kind(norm: NormPlace) -> tuple[str, str]:
+    """Return transformers' model type and class."""
+    match norm:
+        case "post":
+            return "marian", "MarianMTModel"
+        case "pre":
+            return "pegasus", "PegasusForConditionalGeneration"
 
 
 def _generation(bundle: Bundle) -> dict[str, Any]:

@@ -135,7 +135,8 @@ def _attribute(name: str, value: Any) -> bytes:
             return field(1, name) + field(3, value) + field(20, 2)
         case float():
             return field(1, name) + field(2, value) + field(20, 1)
-    return field(1, name) + b"".join(field(8, int(one)) for one in value) + field(20, 7)
+        case _:
+            return field(1, name) + b"".join(field(8, int(one)) for one in value) + field(20, 7)
 
 
 def _tensor(name: str, array: _Array) -> bytes:

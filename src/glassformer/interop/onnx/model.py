@@ -10,7 +10,7 @@ head's query and key · W width of a head's value · V vocabulary.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,11 +230,12 @@ class _Network:
 
     def positions(self, side: str) -> Value:
         """Return the position table; in every export, its length is fixed."""
-        if self.config.positions == "learned":
-            name = f"{side}.positions.table"
-            return self.put(name, self.weights[name])
-        kind = cast(Literal["interleaved", "halves"], self.config.positions)
-        return self.put("positions", position_table(kind, positions_of(self.config), self.config.d_model))
+        match self.config.positions:
+            case "learned":
+                name = f"{side}.positions.table"
+                return self.put(name, self.weights[name])
+            case "interleaved" | "halves" | "none" as kind:
+                return self.put("positions", position_table(kind, positions_of(self.config), self.config.d_model))
 
     def rows(self, name: str, ids: Value) -> Value:
         """Return the rows of a matrix (V, D) for these ids."""
@@ -262,12 +263,20 @@ class _Network:
 
     def enter(self, name: str, x: Value) -> Value:
         """Return the input of a sub-layer: the residual stream, normalised if the model is pre-norm."""
-        return self.norm(f"{name}_residual.norm", x) if self.config.norm == "pre" else x
+        match self.config.norm:
+            case "post":
+                return x
+            case "pre":
+                return self.norm(f"{name}_residual.norm", x)
 
     def leave(self, name: str, x: Value, share: Value) -> Value:
         """Return the residual stream plus a sub-layer's output (`share`), normalised if the model is post-norm."""
         added = self.graph("Add", x, share)
-        return added if self.config.norm == "pre" else self.norm(f"{name}_residual.norm", added)
+        match self.config.norm:
+            case "post":
+                return self.norm(f"{name}_residual.norm", added)
+            case "pre":
+                return added
 
     def final_norm(self, stack: str, x: Value) -> Value:
         """Return the output of a stack: x, normalised if the model has final norms."""
@@ -291,9 +300,10 @@ class _Network:
                 return graph("Relu", x)
             case "silu":
                 return graph("Mul", x, graph("Sigmoid", x))
-        erf = graph("Erf", graph("Mul", x, self.number(math.sqrt(0.5), "float32")))
-        half = graph("Mul", x, self.number(0.5, "float32"))
-        return graph("Mul", half, graph("Add", erf, self.number(1.0, "float32")))
+            case "gelu":
+                erf = graph("Erf", graph("Mul", x, self.number(math.sqrt(0.5), "float32")))
+                half = graph("Mul", x, self.number(0.5, "float32"))
+                return graph("Mul", half, graph("Add", erf, self.number(1.0, "float32")))
 
     # Attention
 

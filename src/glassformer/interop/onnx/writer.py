@@ -24,7 +24,6 @@ from glassformer.interop.exporting import (
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
-    placeholder_remarks,
     replaced_folder,
     weights_of,
 )
@@ -65,7 +64,6 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
 
 def onnx_remarks(bundle: Bundle) -> Iterator[str]:
     """Yield remarks for users of the folder."""
-    yield from placeholder_remarks(bundle)
     length = positions_of(bundle.model_config)
     yield f"the files hold {length} positions; onnxruntime fails for a longer source or output"
     if not have_one_vocabulary(bundle):

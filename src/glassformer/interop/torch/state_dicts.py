@@ -6,7 +6,7 @@ the number of heads or the ids of the special tokens, so the caller gives these.
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from glassformer.errors import CheckpointError, ConfigError, nearest, quoted
 from glassformer.interop.torch.weight_files import StateDict, StateDicts
 from glassformer.interop.torch.wrappers import the_model
 from glassformer.model.config import ModelConfig
+from glassformer.model.feed_forward import ACTIVATIONS
 from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
 
@@ -443,11 +444,7 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
     if inside is None:
         return {}
     layer = inside.encoder.layers[0]
-    activations: dict[Callable[..., Any], str] = {
-        nn.functional.relu: "relu",
-        nn.functional.gelu: "gelu",
-        nn.functional.silu: "silu",
-    }
+    activations = {function: name for name, function in ACTIVATIONS.items()}
     activation = activations.get(layer.activation)
     if activation is None:
         raise ConfigError(f"activation: expected {', '.join(activations.values())}, got {quoted(layer.activation)}")

@@ -112,14 +112,17 @@ def _missed(most: Sequence[int], origins: Sequence[int]) -> float:
 
 
 def _penalised(log_prob: float, length: int, alpha: float) -> float:
-    from glassformer.decoding import length_penalty
+    from glassformer.decoding.hypothesis import length_penalty
 
     return log_prob / length_penalty(length, alpha)
 
 
 def _break_even(one: Any, other: Any) -> float:
-    lengths = (5 + len(one.tokens)) / (5 + len(other.tokens))
-    return math.log(one.log_prob / other.log_prob) / math.log(lengths)
+    """Return the α at which two outputs have the same score; the penalty of a length is a power with exponent α."""
+    from glassformer.decoding.hypothesis import length_penalty
+
+    penalties = length_penalty(len(one.tokens), 1) / length_penalty(len(other.tokens), 1)
+    return math.log(one.log_prob / other.log_prob) / math.log(penalties)
 
 
 def _differing(translator: Any, texts: Sequence[str]) -> int:
@@ -199,7 +202,7 @@ ANSWERS: Mapping[str, RightAnswer] = {
     ),
     "decoding.5": RightAnswer(
         lambda: (_penalised(-3.0, 3, 0.6), _penalised(-3.5, 6, 0.6)),
-        "divide by ((5 + n)/6)^α; the scores stay negative",
+        "divide by length_penalty(n, 0.6); the scores stay negative",
     ),
     "by_hand.1": RightAnswer(
         lambda Q, K: ((Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2),),

@@ -29,7 +29,12 @@ class Reference:
     """
 
     def __init__(self, config: ModelConfig, weights: Mapping[str, Array]) -> None:
-        self.config, self.pre = config, config.norm == "pre"
+        self.config = config
+        match config.norm:
+            case "post":
+                self.pre = False
+            case "pre":
+                self.pre = True
         self.weights = {name: np.asarray(weight, np.float64) for name, weight in weights.items()}
         self.weights.setdefault("target.tokens.weight", self.weights["source.tokens.weight"])  # tied (3.4)
         self.weights.setdefault("output.weight", self.weights["target.tokens.weight"])
@@ -117,18 +122,24 @@ class Reference:
         return self.weights[f"{side}.tokens.weight"][list(ids)] * math.sqrt(self.config.d_model)
 
     def positions(self, side: str, length: int) -> Array:
-        """Return sines and cosines of pos / 10000^exponent, interleaved or in halves; or a learned table; or zeros."""
-        table = np.zeros((length, self.config.d_model))
-        if self.config.positions == "none":
-            return table
-        if self.config.positions == "learned":
-            return self.weights[f"{side}.positions.table"][:length]
-        position, (sine, cosine) = np.arange(length)[:, None], self.exponents()
+        """Return the sinusoids, interleaved or in halves; or a learned table; or zeros."""
         split = (self.config.d_model + 1) // 2
-        pairs = self.config.positions == "interleaved"
-        first, second = (slice(0, None, 2), slice(1, None, 2)) if pairs else (slice(split), slice(split, None))
-        table[:, first] = np.sin(position / 10000.0**sine)
-        table[:, second] = np.cos(position / 10000.0**cosine)[:, : self.config.d_model // 2]
+        match self.config.positions:
+            case "none":
+                return np.zeros((length, self.config.d_model))
+            case "learned":
+                return self.weights[f"{side}.positions.table"][:length]
+            case "interleaved":
+                return self.sinusoids(length, slice(0, None, 2), slice(1, None, 2))
+            case "halves":
+                return self.sinusoids(length, slice(split), slice(split, None))
+
+    def sinusoids(self, length: int, sines: slice, cosines: slice) -> Array:
+        """Return sines and cosines of pos / 10000^exponent in these dimensions."""
+        table = np.zeros((length, self.config.d_model))
+        position, (sine, cosine) = np.arange(length)[:, None], self.exponents()
+        table[:, sines] = np.sin(position / 10000.0**sine)
+        table[:, cosines] = np.cos(position / 10000.0**cosine)[:, : self.config.d_model // 2]
         return table
 
     def exponents(self) -> tuple[Array, Array]:
@@ -202,10 +213,13 @@ class Reference:
 
     def activation(self, x: Array) -> Array:
         """Return ReLU, GELU (x Φ(x)) or SiLU (x σ(x)) of x."""
-        if self.config.activation == "relu":
-            return np.maximum(x, 0.0)
-        gate = (1 + _erf(x / math.sqrt(2))) / 2 if self.config.activation == "gelu" else 1 / (1 + np.exp(-x))
-        return np.asarray(x * gate)
+        match self.config.activation:
+            case "relu":
+                return np.maximum(x, 0.0)
+            case "gelu":
+                return np.asarray(x * (1 + _erf(x / math.sqrt(2))) / 2)
+            case "silu":
+                return np.asarray(x / (1 + np.exp(-x)))
 
     def linear(self, name: str, x: Array) -> Array:
         """Return x W + b."""
