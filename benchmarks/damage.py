@@ -33,13 +33,13 @@ from benchmarks.results import table
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import GlassformerError
 from glassformer.interop.choice import EngineRequest, load_engine
+from glassformer.interop.ctranslate2.saturation import saturates_int8
 from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2
 from glassformer.jobs.averaging import average
 from glassformer.jobs.log import read_log
 from glassformer.jobs.prepared.manifest import Manifest
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
-from glassformer.system.machine import saturates_int8
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.optimiser import make_optimiser
@@ -75,7 +75,7 @@ Damage = Callable[[Path, random.Random], None]
 def write_folders(place: Path) -> list[Path]:
     """Write a complete, converted run for each kind of tokenizer, and an export of each run.
 
-    The exports are in int8; on a processor that computes 8-bit products inexactly, they are in float32.
+    The exports are in int8; where sums of 8-bit products overflow, they are in float32.
     """
     folders = []
     for kind, joint in (("words", True), ("characters", False), ("bpe", False), ("unigram", True)):
@@ -178,6 +178,8 @@ def _special(path: Path, chance: random.Random) -> None:
         case "forbidden":
             path.write_bytes(b"")
             path.chmod(0)
+        case _:
+            pass  # the file stays missing
 
 
 def _nest_json(path: Path, chance: random.Random) -> None:
@@ -244,6 +246,8 @@ def _entry(path: Path, chance: random.Random) -> None:
             inside.append(inside[key])
         case _ if isinstance(inside, dict):
             inside[chance.choice(["x", "\ud800", "y" * 100_000])] = inside.pop(key)
+        case _:
+            pass
     _dump(path, value)
 
 
@@ -284,6 +288,8 @@ def _header(path: Path, chance: random.Random) -> None:
             )
         case "offsets":
             header[name]["data_offsets"] = chance.choice([[0, 4], [0, 10**15], [-4, 4], [8, 0], "x"])
+        case _:
+            pass  # "size" and "nested" damage the file below
     text = b"[" * 100_000 if kind == "nested" else json.dumps(header).encode()
     size = chance.choice([0, 2**63, 2**40, len(text) - 1]) if kind == "size" else len(text)
     path.write_bytes(struct.pack("<Q", size) + text + body)

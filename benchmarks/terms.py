@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from benchmarks.command import as_command
 from benchmarks.results import described, machine, number, table, write
-from glassformer.corpus.placeholder_pairs import frequent_translations
 from glassformer.corpus.word_alignment import align_words
 from glassformer.evaluation.items import read_items
 from glassformer.evaluation.metrics import score_texts
@@ -46,6 +45,8 @@ KINDS: tuple[Callable[[random.Random], str], ...] = (
 
 Pair = tuple[str, str]
 _WORD = re.compile(r"[^\W\d_]+")
+_WHOLE_WORD = re.compile(r"(?<![\w-])(?:(?<!['’])[^\W\d_]|[^\W\d_]{2,})(?![\w'’-])")
+"""A word, without an elided word before it (l') and without the ending of a contraction after it ('ll)."""
 
 
 class Outcome(NamedTuple):
@@ -68,6 +69,18 @@ def with_spans(sources: Sequence[str], seed: int = 1) -> list[tuple[str, str]]:
         at = chance.randint(1, max(len(words) - 1, 1))
         found.append((" ".join([*words[:at], span, *words[at:]]), span))
     return found
+
+
+def frequent_translations(pairs: Sequence[Pair]) -> dict[str, str]:
+    """Return source words, in lower case, each with the target word that most of its occurrences are aligned to."""
+    split = [(_WHOLE_WORD.findall(source), _WHOLE_WORD.findall(target)) for source, target in pairs]
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for (source, target), links in zip(split, align_words(split), strict=True):
+        for word, link in zip(target, links, strict=True):
+            if link is not None:
+                found[source[link].lower()][word.lower()] += 1
+    best = {word: (*forms.most_common(1)[0], forms.total()) for word, forms in found.items()}
+    return {word: form for word, (form, often, total) in best.items() if often >= FEWEST_LINKS and 2 * often > total}
 
 
 def in_place_of_words(pairs: Sequence[Pair], seed: int = 1) -> list[tuple[str, str, str]]:

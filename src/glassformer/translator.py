@@ -19,14 +19,12 @@ from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.signals import ModelOutput
 from glassformer.recipes.toml import changed_settings
 from glassformer.text.glossary import Glossary
-from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
 from glassformer.translating.combination import Combination
 from glassformer.translating.ensemble import check_targets, engine_of
 from glassformer.translating.layers import Layers
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
-from glassformer.translating.restoring import restored
 from glassformer.translating.translation import Explanation, Status, Translation, or_empty
 
 if TYPE_CHECKING:
@@ -232,15 +230,14 @@ class Translator:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix leaves no room for an output, or the vocabulary cannot spell the prefix.
         """
-        torch, search, masked = self._torch(), self._asked({**settings, "shortlist": 0}).search, self.masked(text)
-        [status], sources = self._layers.reader.sources([masked.text], search.settings.max_source)
+        torch, search = self._torch(), self._asked({**settings, "shortlist": 0}).search
+        [status], sources = self._layers.reader.sources([text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        begin = self._layers.reader.beginning(masked.in_target(prefix)) if prefix else ()
+        begin = self._layers.reader.beginning(prefix) if prefix else ()
         job = self._layers.reader.job(sources[0], begin, search)
         hypotheses, tree = torch.search_tree(job, search)
         [found] = self._layers.writer.translations([hypotheses], [job])
-        found = restored(found, masked) if self._layers.reader.has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
@@ -266,10 +263,8 @@ class Translator:
             ConfigError: a setting is unknown or out of range.
         """
         decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
-        masked = [self.masked(source) for source, _ in pairs]
-        statuses, sources = self._layers.reader.sources([one.text for one in masked], decoding.max_source)
-        written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
-        targets = self._layers.reader.targets(written, decoding.max_source)
+        statuses, sources = self._layers.reader.sources([source for source, _ in pairs], decoding.max_source)
+        targets = self._layers.reader.targets([target for _, target in pairs], decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
@@ -361,10 +356,6 @@ class Translator:
         """Return the outputs for the translatable texts, in the form that guards read."""
         read, judge = self._read(texts, {}), self._layers.judging.uncalibrated
         return [judge.output(translations[place], texts[place], one) for place, (one, *_) in read.sources.items()]
-
-    def masked(self, text: str) -> Masked:
-        """Return a text as the models read it: with placeholder tokens if all models have such tokens."""
-        return self._layers.reader.masked(text)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return the tokens of a text outside the source vocabulary, which the model reads as `<unk>`."""

@@ -257,7 +257,11 @@ def test_an_unknown_name_is_refused_before_anything_is_trained(monkeypatch, caps
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("engines", "--data", "{here}"), r"error: .*test_2016_flickr\.de\.gz does not exist"),
+        pytest.param(
+            ("engines", "--data", "{here}"),
+            r"error: .*test_2016_flickr\.de\.gz does not exist",
+            marks=pytest.mark.long,
+        ),
         (("pareto", "nobodys", "--data", "{here}"), r"nobodys is neither a file nor one of \['cmudict', 'multi30k'\]"),
         (("startup", "--run", "{here}/none"), "/none' does not exist"),
     ],

@@ -84,7 +84,7 @@ def test_a_peer_that_is_not_installed_is_reported_with_advice(work):
     assert "make bench-peers" in turns.failed["x_transformers, fp32"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_peer_that_cannot_start_is_reported_with_the_reason(tmp_path):
     with pytest.raises(PeerError, match="FileNotFoundError"), Process(TORCH, tmp_path):
         pass

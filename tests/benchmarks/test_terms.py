@@ -2,7 +2,16 @@
 
 from itertools import permutations
 
-from benchmarks.terms import KINDS, aligned_terms, in_place_of_words, untranslated, with_spans, with_terms, without
+from benchmarks.terms import (
+    KINDS,
+    aligned_terms,
+    frequent_translations,
+    in_place_of_words,
+    untranslated,
+    with_spans,
+    with_terms,
+    without,
+)
 
 PAIRS = [
     ("the little cat sleeps.", "le petit chat dort."),
@@ -44,3 +53,16 @@ def test_spans_stand_in_place_of_words_and_of_their_translations():
         place = source.split().index(next(word for word in source.split() if word not in one))
         assert one == source.replace(source.split()[place], span)
         assert other == target.replace(target.split()[place], span)
+
+
+def test_translations_are_those_of_most_occurrences():
+    known = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "a": "un", "man": "homme"}
+    words = list(known)
+    pairs = [
+        (" ".join(some), " ".join(map(known.__getitem__, some)))
+        for place in range(60)
+        for some in [[words[place % 6], words[(place * 5 + 1) % 6], words[(place // 6) % 6]]]
+    ]
+    found = frequent_translations(pairs)
+    assert found
+    assert found.items() <= known.items()

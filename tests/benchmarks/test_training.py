@@ -68,7 +68,7 @@ def figures(work, tmp_path_factory):
     return {"command": "a command", "day": "a day", "machine": results.machine(), **measured}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_table_has_a_row_of_figures_for_each_entry(figures):
     rival = Entry(peer="torch_nn")
     text = training.markdown(figures, rival)
@@ -79,17 +79,17 @@ def test_the_table_has_a_row_of_figures_for_each_entry(figures):
     assert re.search(r"\| ours, fp32 \| [\d.]+ \(", text.split("Speed of glassformer")[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_picture_shows_the_speeds(figures, tmp_path):
     assert training.plot(figures, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_entry_that_could_not_be_measured_is_named_below_the_table(figures):
     assert "Not measured: nobody, fp32: " in training.markdown(figures)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_speeds_are_tokens_per_second_and_ratios_are_taken_update_by_update(figures):
     [sitting] = figures["sittings"]
     ours, theirs = (training.seconds(sitting, name) for name in ("ours, fp32", "torch_nn, fp32"))

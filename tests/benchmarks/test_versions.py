@@ -43,8 +43,12 @@ def test_equal_checkouts_do_the_same_work(tmp_path):
 
 @pytest.mark.slow
 def test_mistakes_are_one_error(tmp_path):
-    assert "expected a folder with src/glassformer" in versions(tmp_path, "copy").stderr
-    assert versions(ROOT, "copi").stderr.startswith("error: CONFIG: expected a file or one of")
     found = versions(ROOT, "cmudict", "--data", tmp_path / "absent")
     assert found.returncode == 1
     assert "train.tsv.gz does not exist" in found.stderr
+
+
+@pytest.mark.long
+def test_a_wrong_checkout_or_configuration_is_named(tmp_path):
+    assert "expected a folder with src/glassformer" in versions(tmp_path, "copy").stderr
+    assert versions(ROOT, "copi").stderr.startswith("error: CONFIG: expected a file or one of")

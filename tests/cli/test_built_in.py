@@ -34,7 +34,6 @@ WORK = {
     "evaluate": [["demo", "in.en", "in.fr"]],
     "compare": [["demo", "demo", "in.en", "in.fr"]],
     "score": [["demo", "in.en", "in.fr"]],
-    "bench": [["translate", "demo", "in.en", "--seconds", "0.1"]],
     "export": [["demo", "mine"]],
 }
 REFUSED = {
@@ -131,7 +130,9 @@ def test_an_export_goes_to_the_current_folder(glassformer, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["explore"], ["serve", "demo", "--port", "0"]])
+@pytest.mark.parametrize(
+    "arguments", [["serve", "demo", "--port", "0"], pytest.param(["explore"], marks=pytest.mark.long)]
+)
 def test_it_is_served(folder, arguments):
     command = [sys.executable, "-m", "glassformer", *arguments]
     with (

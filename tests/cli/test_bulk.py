@@ -297,9 +297,26 @@ def test_kills_lose_no_part_and_repeat_none(trained, glassformer, tmp_path):
     assert sum(now for _, now in counts) == parts - len(whole)
     touched = {path.name for path, when in complete.items() if path.stat().st_mtime_ns != when}
     assert not {name for name in touched if name.partition(".status")[0].removesuffix(".txt") in whole}
+    assert not list(out.glob("parts/.*"))
     assert outputs(out) == glassformer("translate", trained, lines, "--beam-size", 1).out.encode()
     assert glassformer(*command[3:], "--finish").status == 0
-    assert not list(out.glob("parts/.*"))
+
+
+@pytest.mark.slow
+def test_a_resumed_command_removes_only_what_its_own_killed_parts_left(glassformer, trained, nasty, tmp_path):
+    command = ["bulk", trained, nasty, "--output", tmp_path / "out", *SMALL, "--part", "1/2"]
+    assert glassformer(*command).status == 0
+    first, other = records(tmp_path / "out")[0], nasty.name
+    own = first.with_name(f".{first.stem}.txt.{'0' * 32}.tmp")
+    foreign = first.with_name(f".000000-{other}-0000000001000-0000000002000.txt.{'0' * 32}.tmp")
+    for path in (own, foreign):
+        path.write_bytes(b"half a part")
+        os.utime(path, (0, 0))
+    new = own.with_name(f".{first.stem}.txt.{'1' * 32}.tmp")
+    new.write_bytes(b"half a part")
+    os.utime(new, (2**32, 2**32))  # another process is still writing
+    assert glassformer(*command).status == 0
+    assert (own.exists(), foreign.exists(), new.exists()) == (False, True, True)
 
 
 @pytest.mark.long

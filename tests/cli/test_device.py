@@ -10,8 +10,6 @@ COMMANDS = {
     "bulk": ("bulk", "{run}", "{source}", "--output", "{folder}/bulk"),
     "check": ("check", "{run}"),
     "explore": ("explore", "{run}", "--html", "{folder}/page.html"),
-    "bench train": ("bench", "train", "{run}/config.toml"),
-    "bench translate": ("bench", "translate", "{run}", "{source}"),
 }
 
 

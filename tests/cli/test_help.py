@@ -27,8 +27,6 @@ DESIGN = {
     "estimate": ("--presets",),
     "check": (),
     "average": ("--last",),
-    "bench train": (),
-    "bench translate": (),
     "recipes": (),
     "compare": (),
     "distil": ("--backward",),
@@ -41,9 +39,7 @@ DESIGN = {
 def commands():
     """Return every command by the words that a user types, including the whole command line."""
     whole = typer.main.get_command(application())
-    bench = whole.commands["bench"]
-    named = {f"glassformer {name}": command for name, command in whole.commands.items()}
-    return {"glassformer": whole, **named, **{f"glassformer bench {name}": one for name, one in bench.commands.items()}}
+    return {"glassformer": whole, **{f"glassformer {name}": command for name, command in whole.commands.items()}}
 
 
 def page_of(typed, command):

@@ -198,4 +198,4 @@ def test_guards_from_some_of_the_pairs_say_how_to_use_all(capsys: pytest.Capture
         show(CalibrationReport(guards=guards, texts=texts))
     said = capsys.readouterr().err
     assert "guards: 200 outputs" in said
-    assert ("there was time for 200 of 500 texts; `glassformer calibrate` uses all" in said) == (texts == 500)
+    assert ("here 200 of 500; `glassformer calibrate` uses all" in said) == (texts == 500)

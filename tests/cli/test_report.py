@@ -14,7 +14,7 @@ def test_the_page_is_written_and_its_path_printed(glassformer, trained, tmp_path
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_page_is_written_into_the_run_by_default(glassformer, trained, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     assert glassformer("report", run).out.startswith(f"{run / 'report.html'}: ")
@@ -29,7 +29,9 @@ def test_a_folder_that_is_not_a_run_is_refused_in_one_line(glassformer, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("option", "opened"), [("--browser", 1), ("--no-browser", 0)])
+@pytest.mark.parametrize(
+    ("option", "opened"), [("--browser", 1), pytest.param("--no-browser", 0, marks=pytest.mark.long)]
+)
 def test_the_page_is_opened_on_demand(glassformer, trained, tmp_path, monkeypatch, option, opened):
     pages = []
     monkeypatch.setattr(webbrowser, "open", pages.append)

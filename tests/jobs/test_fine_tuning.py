@@ -110,8 +110,12 @@ def test_dropout_may_differ_from_the_base(make, tmp_path):
 
 @pytest.mark.parametrize(
     "overrides",
-    [[], ["training.ema=0.9", "training.r_drop=1", "training.snapshots=3"], ["training.workers=2"]],
-    ids=["plain", "ema-r_drop-snapshots", "workers"],
+    [
+        ["training.ema=0.9", "training.r_drop=1", "training.snapshots=3"],
+        pytest.param([], marks=pytest.mark.long),
+        pytest.param(["training.workers=2"], marks=pytest.mark.long),
+    ],
+    ids=["ema-r_drop-snapshots", "plain", "workers"],
 )
 def test_a_run_with_replay_resumes_bit_for_bit_even_without_its_base(trained, tmp_path, overrides):
     shutil.copytree(trained / "base", tmp_path / "base")
@@ -159,7 +163,6 @@ def test_another_base_is_refused_on_resume(make, trained, tmp_path):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("tokenizer.placeholders=0.1", r"tokenizer.placeholders: expected 0 as in training.start_from, got 0.1; leave"),
         ("tokenizer.kind=bpe", "tokenizer.kind: expected 'words' as in training.start_from, got 'bpe'; leave"),
         ("model.d_model=32", "model.d_model: expected 16 as in training.start_from, got 32; leave it out"),
         ("model.preset=small", "model.preset: expected no value with training.start_from"),

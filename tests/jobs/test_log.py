@@ -5,15 +5,17 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from benchmarks.resume import difference_between_runs
 
 from glassformer.jobs import train
 from glassformer.jobs.log import METRICS_FILE, Log, read_log
+from glassformer.jobs.run_reports import AverageReport
 from glassformer.recipes.toml import load
 from glassformer.training.checkpoint import Checkpoints, TrainingState
-from glassformer.training.reports import StepReport, ValidationReport
+from glassformer.training.reports import EndReport, StepReport, ValidationReport
 
 CONFIG = """
 [data]
@@ -174,3 +176,12 @@ def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> No
     assert ("validation", 3) in lines_of(tmp_path / "run")
     train(settings)
     assert difference_between_runs(whole, tmp_path / "run") is None
+
+
+@pytest.mark.parametrize("report", [StepReport, ValidationReport, AverageReport, EndReport])
+def test_every_number_of_a_report_is_read_as_a_number(tmp_path, report):
+    """A line in which a number is not a number counts as damaged, and is skipped."""
+    numbers = [name for name, kind in get_type_hints(report).items() if kind in (int, float)]
+    lines = [{"type": "step", "step": 1} | {name: value} for name in numbers for value in (7, "seven")]
+    (tmp_path / METRICS_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert read_log(tmp_path / METRICS_FILE) == [{"type": "step", "step": 1} | {name: 7} for name in numbers]

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -45,7 +44,6 @@ kind = "words"
 joint = false
 """
 SHARDS = ["train-00000", "train-00001", "train-00002", "train-00003"]
-TOKEN = re.compile(r"⟦\d⟧")
 PARTS = ("source", "target", "ends")
 
 
@@ -109,29 +107,6 @@ def test_every_pair_is_trained_on_or_held_out(folder: Path, small_shards: None) 
     assert 10 <= len(valid) <= 13
     assert prepared.dropped == {"duplicate": len(lines) - len(kept)}
     assert prepared.findings["pairs"] == len(lines)
-
-
-def test_placeholder_tokens_stand_for_spans_and_some_words(folder: Path, small_shards: None) -> None:
-    pairs = [
-        (f"{source} {1000 + place}", f"{target} {1000 + place}") if place % 3 else (source, target)
-        for place, (source, target) in enumerate(made_up(200))
-    ]
-    (folder / "train.tsv").write_text(word_by_word.tsv(pairs))
-    made = [
-        prepare(settings_of(folder, "tokenizer.placeholders=0.5", f"cleaning.workers={workers}", run=f"run-{workers}"))
-        for workers in (1, 2)
-    ]
-    one, other = (texts(prepared, prepared.train) for prepared in made)
-    assert one == other, "the number of processes does not matter"
-    tokens = [tuple(sorted(TOKEN.findall(side)) for side in pair) for pair in one]
-    assert all(source == target for source, target in tokens)
-    assert not any(re.search(r"\d{4}", side) for pair in one for side in pair)
-    assert len(one) / 3 < sum(len(source) > 0 for source, _ in tokens) < len(one)
-    assert any(len(source) > 1 for source, _ in tokens), "words have tokens, too"
-    valid = texts(made[0], made[0].valid)
-    assert [re.sub(r"\d{4}", "⟦0⟧", source) for source, _ in made[0].valid_pairs] == [
-        TOKEN.sub("⟦0⟧", source) for source, _ in valid
-    ], "in validation pairs, only spans have tokens"
 
 
 @pytest.mark.slow

@@ -3,13 +3,12 @@
 import json
 import math
 import random
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from glassformer.cli import main
 from glassformer.errors import ConfigError
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.minimum_risk import least_risk
@@ -46,6 +45,20 @@ def talkative(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return calibrated(tmp_path_factory.mktemp("talkative"), seed=9)
 
 
+@pytest.fixture(scope="module")
+def retried(talkative: Translator) -> tuple[list[str], list[Translation], list[Translation]]:
+    """Return texts, and their outputs before and after second searches."""
+    some = texts(150, seed=2)
+    return some, outputs(talkative, some), outputs(talkative, some, retry=True)
+
+
+@pytest.fixture(scope="module")
+def sixty(run: Translator) -> tuple[list[str], list[Translation]]:
+    """Return texts, and the outputs of `run` after second searches."""
+    some = texts(60, seed=2)
+    return some, outputs(run, some, retry=True)
+
+
 def calibrated(folder: Path, seed: int) -> Translator:
     made = random_translator(folder, source=SOURCE, extra_length=5, seed=seed)
     made.bundle.save(made.model)
@@ -59,8 +72,7 @@ def outputs(translator: Translator, some: list[str], **settings: object) -> list
 
 def drawn(translator: Translator, text: str, temperature: float) -> list[Translation]:
     """Return the samples for a text; the index of a text decides its random numbers."""
-    lines = [[""] * place + [text] for place in range(DRAWN_OUTPUTS)]
-    return [translator.translate(one, sample=True, temperature=temperature)[-1] for one in lines]
+    return translator.translate([text] * DRAWN_OUTPUTS, sample=True, temperature=temperature)
 
 
 def calm(translator: Translator, text: str, several: list[Translation]) -> list[str]:
@@ -79,9 +91,8 @@ def least_suspicious(translator: Translator, text: str, several: list[Translatio
 
 
 @pytest.mark.slow
-def test_only_suspicious_outputs_change_and_only_for_the_better(talkative: Translator) -> None:
-    some = texts(150, seed=2)
-    before, after = outputs(talkative, some), outputs(talkative, some, retry=True)
+def test_only_suspicious_outputs_change_and_only_for_the_better(talkative: Translator, retried) -> None:
+    some, before, after = retried
     assert 25 < sum(bool(one.reasons) for one in before) < 125
     for text, first, second in zip(some, before, after, strict=True):
         if not first.reasons:
@@ -97,10 +108,10 @@ def test_only_suspicious_outputs_change_and_only_for_the_better(talkative: Trans
 
 
 @pytest.mark.slow
-def test_each_search_gives_what_it_gives_by_itself(talkative: Translator) -> None:
-    some = texts(150, seed=2)
+def test_each_search_gives_what_it_gives_by_itself(talkative: Translator, retried) -> None:
+    some, _, after = retried
     found = {retry: [] for retry in ("greedy", "samples", "parts")}
-    for text, one in zip(some, outputs(talkative, some, retry=True), strict=True):
+    for text, one in zip(some, after, strict=True):
         found.get(one.retry, []).append((text, one))
     assert all(found.values())
     for text, one in found["greedy"]:
@@ -174,8 +185,9 @@ def test_improbable_outputs_are_found_without_log_probabilities_of_tokens(run: T
 
 
 @pytest.mark.slow
-def test_bulk_records_the_search_and_refuses_other_guards(run: Translator, tmp_path: Path) -> None:
-    (tmp_path / "some.en").write_text("".join(f"{text}\n" for text in texts(60, seed=2)))
+def test_bulk_records_the_search_and_refuses_other_guards(run: Translator, sixty, tmp_path: Path) -> None:
+    some, expected = sixty
+    (tmp_path / "some.en").write_text("".join(f"{text}\n" for text in some))
     job = BulkJob.of(
         [run.bundle.folder],
         [str(tmp_path / "some.en")],
@@ -186,7 +198,7 @@ def test_bulk_records_the_search_and_refuses_other_guards(run: Translator, tmp_p
     bulk(job)
     [statuses] = (tmp_path / "out" / "parts").glob("*.status.jsonl")
     found = [json.loads(line).get("retry", "") for line in statuses.read_text().splitlines()]
-    assert found == [one.retry for one in outputs(run, texts(60, seed=2), retry=True)]
+    assert found == [one.retry for one in expected]
     guards = run.bundle.folder / "guards.json"
     kept = guards.read_bytes()
     guards.write_bytes(kept.replace(b'"close_chrf": 60.0', b'"close_chrf": 61.0'))
@@ -225,17 +237,19 @@ def test_the_text_of_least_risk_is_most_like_the_others() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_searches_again_with_an_option(run: Translator, tmp_path: Path) -> None:
-    some, statuses = texts(60, seed=2), tmp_path / "status.jsonl"
-    command = [sys.executable, "-m", "glassformer", "translate", str(run.bundle.folder), "--retry"]
-    given = "".join(f"{text}\n" for text in some).encode()
-    printed = subprocess.run(
-        [*command, "--engine", "torch", "--status", str(statuses)], input=given, capture_output=True, check=True
-    )
-    expected = outputs(run, some, retry=True)
-    assert printed.stdout.decode() == "".join(f"{one.text}\n" for one in expected)
+def test_the_command_searches_again_with_an_option(
+    run: Translator, sixty, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (some, expected), statuses = sixty, tmp_path / "status.jsonl"
+    (tmp_path / "some.en").write_text("".join(f"{text}\n" for text in some))
+    command = ["translate", str(run.bundle.folder), str(tmp_path / "some.en"), "--retry"]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--engine", "torch", "--status", str(statuses)])
+    assert not ended.value.code
+    assert capsys.readouterr().out == "".join(f"{one.text}\n" for one in expected)
     found = [json.loads(line).get("retry", "") for line in statuses.read_text().splitlines()]
     assert found == [one.retry for one in expected]
-    both = subprocess.run([*command, "--sample"], input=given, capture_output=True, check=False)
-    assert b"decoding.retry has no effect with sampling" in both.stderr
-    assert both.returncode == 1
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--sample"])
+    assert ended.value.code == 1
+    assert "decoding.retry has no effect with sampling" in capsys.readouterr().err

@@ -29,7 +29,7 @@ GROUPS = {
     "Use": ("demo", "translate", "bulk", "learn"),
     "Train": ("recipes", "prepare", "train", "average", "distil"),
     "Look inside": ("explore", "trace", "check", "report"),
-    "Measure": ("evaluate", "compare", "score", "calibrate", "tune", "estimate", "bench"),
+    "Measure": ("evaluate", "compare", "score", "calibrate", "tune", "estimate"),
     "Deploy": ("import", "export", "serve"),
 }
 """The commands by group, in the order of the help. The command `trace`, for example, is the function `trace_command` in
@@ -83,12 +83,9 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(options)
     for name in commands:
         command = getattr(import_module(_module_of(name)), f"{name}_command")
-        if isinstance(command, typer.Typer):
-            app.add_typer(command)
-        else:
-            run = as_command(command)
-            has_bare = any(option.removeprefix("--") in signature(run).parameters for option in BARE)
-            app.command(name, cls=BareOptions if has_bare else None)(run)
+        run = as_command(command)
+        has_bare = any(option.removeprefix("--") in signature(run).parameters for option in BARE)
+        app.command(name, cls=BareOptions if has_bare else None)(run)
     return app
 
 
@@ -153,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if flags.get("debug"):
             raise
         # Before the ranks that torchrun starts are connected, all ranks fail with the same error; only the first rank
-        # of a # machine prints the error.
+        # of a machine prints the error.
         if isinstance(error, RankError) or os.environ.get("LOCAL_RANK", "0") == "0":
             print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
         sys.exit(1)

@@ -70,7 +70,7 @@ class TrainingProgress:
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
         # KeyboardInterrupt is raised here again, because Python discards exceptions that a signal handler raises inside
-        # a # destructor
+        # a destructor
         if self.ending:
             raise KeyboardInterrupt
         match report:
@@ -93,13 +93,13 @@ class TrainingProgress:
                 heads = ", ".join(map(str, one.heads))
                 self._line(f"words aligned by decoder layer {one.layer}, heads {heads}: {one.agreement:.0%} agreement")
             case CalibrationReport():
-                too_few = "too few texts were translated in time; run `glassformer calibrate`"
+                too_few = "too few texts can be translated; run `glassformer calibrate` with other pairs"
                 result = calibration_result(report.guards) if report.guards else too_few
                 self._line(f"guards: {result}")
                 if report.guards and report.guards.outputs < report.texts:
                     self._line(
-                        f"  there was time for {report.guards.outputs:,} of {report.texts:,} texts; `glassformer "
-                        "calibrate` uses all texts, and thresholds from more texts flag fewer good outputs"
+                        f"  a short training calibrates on fewer texts, here {report.guards.outputs:,} of "
+                        f"{report.texts:,}; `glassformer calibrate` uses all, and then flags fewer good outputs"
                     )
             case EndReport(step=step) if not self.stepped:
                 self._line(f"nothing to train: the run has ended at step {step:,}")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from glassformer.corpus.batching import IdArray
 from glassformer.corpus.kept_pairs import KeptBlock
-from glassformer.corpus.placeholder_pairs import PlaceholderPairs
 from glassformer.corpus.shards import Encoded, id_type
 from glassformer.text.tokenizer import Tokenizer
 
@@ -31,16 +30,8 @@ class Part(NamedTuple):
     """Number of pairs left out because a side has too many ids."""
 
 
-def encode(
-    texts: Texts, source: Tokenizer, target: Tokenizer, max_length: int, placeholders: PlaceholderPairs | None = None
-) -> Part:
-    """Return the encoded pairs, without pairs that have a side of more than `max_length` ids, including `<eos>`.
-
-    If `placeholders` is given, it first puts placeholder tokens into the texts.
-    """
-    if placeholders:
-        pairs = [placeholders(*pair) for pair in zip(*texts, strict=True)]
-        texts = [one for one, _ in pairs], [other for _, other in pairs]
+def encode(texts: Texts, source: Tokenizer, target: Tokenizer, max_length: int) -> Part:
+    """Return the encoded pairs, without pairs that have a side of more than `max_length` ids, including `<eos>`."""
     sides = [tokenizer.encode_all(side) for tokenizer, side in zip((source, target), texts, strict=True)]
     lengths = np.array([np.fromiter(map(len, side), np.int32, len(side)) + 1 for side in sides])
     fits = lengths.max(0, initial=0) <= max_length
@@ -62,15 +53,13 @@ class PairEncoder:
     target: Tokenizer
     max_length: int
     """Maximum number of ids per side, including `<eos>`."""
-    placeholders: PlaceholderPairs | None = None
-    """Puts placeholder tokens into the texts; None = no placeholder tokens."""
 
     def __call__(self, block: KeptBlock) -> Part:
         """Return the block's encoded pairs; a few pairs are encoded at a time."""
         texts = block.texts()
         starts = range(0, max(len(texts[0]), 1), AT_ONCE)
         few = [(texts[0][start : start + AT_ONCE], texts[1][start : start + AT_ONCE]) for start in starts]
-        return joined_parts(encode(one, self.source, self.target, self.max_length, self.placeholders) for one in few)
+        return joined_parts(encode(one, self.source, self.target, self.max_length) for one in few)
 
 
 def joined_parts(parts: Iterable[Part]) -> Part:

@@ -151,9 +151,16 @@ class Corpus:
     @property
     def columns(self) -> tuple[int | str, int | str]:
         """The columns of source and target."""
-        default: tuple[int | str, int | str] = ("source", "target") if self.format == "jsonl" else (0, 1)
         source, target = self.source_column, self.target_column
+        default = self._usual_columns()
         return (default[0] if source is None else source, default[1] if target is None else target)
+
+    def _usual_columns(self) -> tuple[int | str, int | str]:
+        match self.format:
+            case "jsonl":
+                return "source", "target"
+            case "tsv" | "lines":
+                return 0, 1
 
     @property
     def names(self) -> str:
@@ -202,10 +209,16 @@ class PairReader:
         Raises:
             DataError: a file is missing or damaged, or a line does not have the columns or fields.
         """
-        if self.corpus.format != "lines":
-            for index, file in enumerate(self.corpus.source):
-                yield from self._split(index, file)
-            return
+        match self.corpus.format:
+            case "lines":
+                yield from self._joined()
+            case "tsv":
+                yield from self._split_files(split_columns)
+            case "jsonl":
+                yield from self._split_files(split_fields)
+
+    def _joined(self) -> Iterator[Block]:
+        """Yield the pairs of files with one side each."""
         source, target = (_Lines(self._texts(side)) for side in (0, 1))
         while lines := min(source.available(), target.available()):
             yield Block(source.take(lines), target.take(lines), lines)
@@ -267,7 +280,12 @@ class PairReader:
 
         return watch
 
-    def _split(self, index: int, file: str) -> Iterator[Block]:
+    def _split_files(self, split: Any) -> Iterator[Block]:
+        """Yield the pairs of files with both sides; `split` is `split_columns` or `split_fields`."""
+        for index, file in enumerate(self.corpus.source):
+            yield from self._split(index, file, split)
+
+    def _split(self, index: int, file: str, split: Any) -> Iterator[Block]:
         """Yield the pairs of a file with both sides."""
         columns: Sequence[int | str] | None = None
         for text in self._text(0, index, file):
@@ -276,7 +294,6 @@ class PairReader:
                 columns = self._columns(lines, file)
             if lines:
                 first = self.lines[0]
-                split: Any = split_columns if self.corpus.format == "tsv" else split_fields
                 sides = split(lines, columns, lambda number, first=first: _line(*self.place(first + number)))
                 self.lines = [first + len(lines)] * 2
                 source, target = (b"\n".join([*side, b""]) for side in sides)

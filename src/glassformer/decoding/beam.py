@@ -140,11 +140,13 @@ def _search(
         log_probs = active.advance(newest.flatten())
         sentences, positions = active.sentences, active.positions
         constraints.apply_(log_probs, sentences, positions)
+        # Each of up to N hypotheses has one continuation with `<eos>`. So at least N of the best 2 N go on.
         best = best_continuations(log_probs, living.sort_keys, 2 * beam_size)
         if watch:
             for seen in _seen(active, living, best, settings, step.eos_id):
                 watch(seen)
         penalty = penalties[positions, None].to(log_probs.dtype)
+        # Finished paths grow, too, because `_merge` puts them into one tensor with paths that end later.
         finished, ends = finished.longer(), best.tokens == step.eos_id
         if ends[:, :beam_size].any():
             ending, lasting = _split(best, ends, beam_size)
@@ -154,7 +156,8 @@ def _search(
         living = living.extended(lasting)
 
         # The search for a sentence continues while its best living hypothesis has a higher score than its N-th best
-        # finished hypothesis. The score of the N-th best is −inf while fewer than N hypotheses have finished.
+        # finished hypothesis. The score of the N-th best is −inf while fewer than N hypotheses have finished. A length
+        # penalty may still let the living hypothesis win later; docs/decisions/how-a-beam-ends.md says why not to wait.
         goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):
@@ -191,6 +194,7 @@ def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tu
     ending = best.first(beam_size)
     ending = ending._replace(log_probs=ending.log_probs.masked_fill(~ends[:, :beam_size], -torch.inf))
     lasting = best._replace(log_probs=best.log_probs.masked_fill(ends, -torch.inf))
+    # a stable sort, so that the continuations without `<eos>` remain in the order of their log probabilities
     return ending, lasting.pick(ends.int().argsort(dim=1, stable=True)[:, :beam_size])
 
 

@@ -57,8 +57,9 @@ def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B
     rows = block // G
     # padding beyond V is impossible, so its token only needs to be a valid index
     tokens = (block % G * size + best % size).clamp(max=V - 1)
+    # read instead of computed from sums, whose rounding would differ from the scoring of a given target
     return Continuations(best_sums, rows, tokens, log_probs[rows, tokens])
 
 
 def _nan_to_impossible(log_probs: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    return log_probs.nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
+    return log_probs.nan_to_num_(nan=-torch.inf, neginf=-torch.inf)  # by default, −inf would become a finite number

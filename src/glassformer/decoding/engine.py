@@ -155,6 +155,7 @@ def batched_by_size(
     """
     batch: list[T] = []
     for item in sorted(items, key=size, reverse=True):
+        # the first item is the largest, so all items are padded to its size
         if batch and (size(batch[0]) * (len(batch) + 1) > budget or len(batch) == most):
             yield batch
             batch = []

@@ -74,6 +74,7 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
             log_probs.gather(1, newest[:, None]).squeeze(1).to(token_log_probs.dtype)
         )
 
+        # If a sentence has no possible token, `newest` is arbitrary. The second condition ends such a sentence, too.
         going = ((newest != step.eos_id) & (positions < longest - 1)).nonzero().squeeze(1)
         active.keep(going)
         newest = newest[going]
@@ -81,7 +82,7 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
             newest = F.pad(newest, (0, count), value=step.bos_id)
 
     for sentence, log_prob in enumerate(token_log_probs.sum(1).tolist()):
-        if not log_prob > -math.inf:
+        if not log_prob > -math.inf:  # also true for NaN
             raise no_output(sentence)
     paths = zip(tokens.tolist(), token_log_probs.tolist(), strict=True)
     return [Hypothesis.ending_with(step.eos_id, *both, settings) for both in paths]

@@ -43,6 +43,7 @@ class QueuedStep:
         No sentence is admitted while the active sentences fill more than three quarters of the budget, because encoding
         few sentences takes about as long as encoding many.
         """
+        # sizes descend, so all sentences are padded to the size of the first one
         places = max(self._budget // self._sizes[int(active[0]) if len(active) else entered], 1)
         free = places - len(active)
         if 4 * free < places:
@@ -77,7 +78,7 @@ class Active:
             self.sentences, self.positions = self.sentences[places], self.positions[places]
         self.positions = self.positions + 1
         if not len(places):
-            self._state = None
+            self._state = None  # frees the memory of this batch before the next batch is encoded
         elif rows is not None or not all_stay:
             self._state = self._step.select(self._state, rows=places if rows is None else rows, sentences=places)
 
@@ -87,7 +88,7 @@ class Active:
             return 0
         if isinstance(self._step, QueuedStep):
             self._state, count = self._step.admit(self._state, self.sentences, self._entered)
-        else:
+        else:  # a step without a queue decodes all its sentences at once
             self._state, count = self._step.start(), self._total
         newcomers = torch.arange(self._entered, self._entered + count, device=self.sentences.device)
         self.sentences = torch.cat([self.sentences, newcomers])

@@ -73,7 +73,7 @@ def draw(
     peaks = log_probs.amax(1, keepdim=True)  # subtracted first, so that small temperatures do not overflow
     weights = ((log_probs - peaks) / temperature).softmax(1).nan_to_num_()  # NaN where no token is possible
     tokens = None
-    if 0 < top_k < weights.shape[1]:
+    if 0 < top_k < weights.shape[1]:  # topk sorts, which `top_p` needs
         weights, tokens = weights.topk(top_k)
     elif top_p < 1:
         weights, tokens = weights.sort(dim=1, descending=True, stable=True)
@@ -91,6 +91,7 @@ def _heights(seeds: Sequence[int], max_lengths: Sequence[int]) -> Float[Tensor, 
     """Return random numbers in (0, 1], one per position, from a separate generator for each sentence."""
     if len(seeds) != len(max_lengths):
         raise DecodingError(f"seeds: expected a seed for each of {len(max_lengths)} sentences, got {len(seeds)}")
+    # on the CPU, so that a seed gives the same numbers on every device
     heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64, device="cpu")
     for row, seed, length in zip(heights, seeds, max_lengths, strict=True):
         generator = torch.Generator().manual_seed(seed % SEEDS)

@@ -91,7 +91,7 @@ class ShortlistStep:
     def select(self, state: ShortlistState, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> ShortlistState:
         """Return the state of these rows and sentences."""
         cache = state.cache.select(rows, sentences)
-        if len(sentences) == len(state.ids):
+        if len(sentences) == len(state.ids):  # `select` never reorders sentences, so all of them stay as they are
             return replace(state, cache=cache)
         ids, used, columns = (field[sentences] for field in (state.ids, state.used, state.columns))
         return ShortlistState(cache, ids, used, columns, state.product)
@@ -114,4 +114,5 @@ class ShortlistStep:
 
     def _product(self, union: Int[Tensor, "U"]) -> Callable[[Tensor], Tensor]:
         model, product = self._model, self._model.output.of_columns(union)
+        # whoever records or replaces the logits gets the logits of the whole vocabulary, as without a shortlist
         return lambda x: model.logits(x)[..., union] if model.tap.heard() else product(x)

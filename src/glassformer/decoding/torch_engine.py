@@ -82,6 +82,7 @@ class TorchEngine:
         if not jobs:
             return
         found: dict[int, list[Hypothesis]] = {}
+        # Two groups, because the tokens of a batch are either ids or numbers of candidates.
         groups = defaultdict[bool, list[int]](list)
         for place in sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True):
             groups[jobs[place].is_limited].append(place)
@@ -166,6 +167,8 @@ def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], sea
     if search.sample:
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
+    # Greedy search gives what a beam of size 1 gives, without its bookkeeping. A larger `n_best` is an error, which
+    # `beam_search` raises.
     if search.beam_size == 1 and search.n_best == 1:
         return [[one] for one in greedy(step, **common)]
     return beam_search(step, n_best=search.n_best, **common)

@@ -73,6 +73,8 @@ class Workers:
                 for answer in asked:
                     answer.result()
             except BaseException:
+                # The pool waits for its threads, and each thread waits for a worker. Without workers, all threads end;
+                # the next call starts new workers.
                 waiting.clear()
                 while self._workers:
                     self._workers.popitem()[1].__exit__()

@@ -63,7 +63,7 @@ __all__ = [
 BULK = "bulk.json"
 """The file that records how a folder's parts are made."""
 _PARTS, _MANIFEST = "parts", "manifest.json"
-_RECORD, _TEXT, _STATUS = ".json", ".txt", ".status.jsonl"
+_RECORD, _TEXT, _STATUS = _ENDS = ".json", ".txt", ".status.jsonl"
 _NAME = re.compile(r"(?P<index>\d{6})-.*-(?P<begin>\d{13})-(?P<end>\d{13})")
 _NAMED = 3
 """Maximum number of parts that an error names."""
@@ -205,6 +205,7 @@ class BulkJob:
         settings = self._identity()
         if BULK not in self.storage.names(""):
             _write_json(self.storage, BULK, settings)
+        # Read even if just written: a process with different settings may have written the file at the same time.
         if difference := difference_of_settings(_settings(self.storage), settings):
             raise ConfigError(
                 f"{self.output} holds parts that were translated with {difference}: choose another folder, or delete "
@@ -246,7 +247,7 @@ class BulkJob:
 
 
 def _is_there(part: str, names: Collection[str]) -> bool:
-    return all(f"{part}{end}" in names for end in (_TEXT, _STATUS, _RECORD))
+    return all(f"{part}{end}" in names for end in _ENDS)
 
 
 def rescored_by(combination: Combination) -> dict[str, Any]:
@@ -257,7 +258,7 @@ def rescored_by(combination: Combination) -> dict[str, Any]:
     return {"weights": list(combination.weights.vector), "lexicon": lexicon}
 
 
-@cache
+@cache  # an object store remembers which folders exist, and each check costs a request
 def _storage(place: str) -> Storage:
     return storage_of(place)
 
@@ -288,7 +289,7 @@ def bulk(job: BulkJob, share: int = 1, shares: int = 1, *, on_progress: _OnProgr
     parts = job.parts(share, shares)
     job.keep_settings()
     missing = job.missing(parts)
-    return collected(_translated(job, missing), missing, len(parts), on_progress)
+    return collected(job, _translated(job, missing), parts, missing, on_progress)
 
 
 def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
@@ -303,18 +304,21 @@ def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkP
 
 
 def collected(
+    job: BulkJob,
     results: Iterable[tuple[BulkPart, PartRecord | DataError]],
+    parts: Sequence[BulkPart],
     missing: Sequence[BulkPart],
-    total: int,
     on_progress: _OnProgress,
 ) -> BulkSummary:
-    """Report the progress of parts as they are translated, in any order; return the summary.
+    """Report the progress of the missing parts as they are translated, in any order; return the summary.
+
+    At the end, the files are removed that processes left which were killed while they wrote one of the parts.
 
     Raises:
         DataError: files of some parts could not be read.
     """
     statuses, failed, made = Counter[str](), list[DataError](), 0
-    size, done, begun = sum(part.bytes for part in missing), 0, time.perf_counter()
+    size, done, begun, started = sum(part.bytes for part in missing), 0, time.perf_counter(), time.time()
     for part, result in results:
         done += part.bytes
         if isinstance(result, DataError):
@@ -326,9 +330,10 @@ def collected(
         on_progress(ProgressReport(stage="translating", done=done, total=size, unit="bytes", seconds_left=left))
     if failed:
         raise DataError(
-            f"{len(failed)} of {total} parts failed, the other parts are complete; first error: {failed[0]}"
+            f"{len(failed)} of {len(parts)} parts failed, the other parts are complete; first error: {failed[0]}"
         )
-    return BulkSummary(parts=total, made=made, statuses=statuses)
+    job.storage.clear(_PARTS, {f"{part.name}{end}" for part in parts for end in _ENDS}, before=started)
+    return BulkSummary(parts=len(parts), made=made, statuses=statuses)
 
 
 def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecord:
@@ -413,14 +418,14 @@ def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> d
     for record in records:
         statuses.update(record.statuses)
     engines = sorted({record.engine for record in records})
-    if len(engines) > 1:
+    if len(engines) > 1:  # the engines' beam searches differ in details, so no single command could repeat the result
         raise CheckpointError(
             f"{job.output}: expected parts of one engine, got parts of {' and '.join(engines)}; delete the folder, and "
             f"translate all parts with --engine {engines[0]}"
         )
     manifest = {"lines": statuses.total(), "statuses": dict(statuses), "engine": "".join(engines), "files": files}
     _write_json(job.storage, _MANIFEST, manifest)
-    job.storage.clear(_PARTS)
+    job.storage.clear(_PARTS)  # only now, because until all parts are complete, a process may still write here
     return manifest
 
 

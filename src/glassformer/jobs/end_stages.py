@@ -3,7 +3,6 @@
 A stage whose result exists is skipped, so a run that was killed between two stages resumes with the later stage.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -26,11 +25,6 @@ from glassformer.training.reports import EndReport, Measured
 from glassformer.translator import Translator
 
 __all__ = ["END_STAGES", "Ended"]
-
-CALIBRATION_SHARE = 0.05
-"""Maximum time to calibrate the guards after training, as a share of the training time."""
-CALIBRATION_SECONDS = (2.0, 120.0)
-"""Least and greatest value of the maximum calibration time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +75,29 @@ def _align(ended: Ended) -> Iterator[RunReport]:
 
 
 def _calibrate(ended: Ended) -> Iterator[RunReport]:
-    """Calibrate the guards on validation pairs, and save the guards, if there are enough pairs."""
+    """Calibrate the guards on validation pairs, and save the guards, if there are enough pairs.
+
+    A short training should not end with a long calibration, so there are as many texts as updates. A limit of time
+    would give other guards after each training.
+    """
     if (ended.bundle.folder / GUARDS).exists():
         return
     items = validation_items(ended.bundle.configuration, ended.prepared.valid_pairs, most=CALIBRATED_TEXTS)
-    if len(items.sources) < fewest_texts():
+    chosen = items.first(max(fewest_texts(), ended.end.step))
+    if len(chosen.sources) < fewest_texts():
         return
-    stage = f"calibrating the guards on {len(items.sources):,} validation pairs"
-    yield ProgressReport(stage=stage, done=0, total=len(items.sources), unit="sentences")
-    model, stop = ended.kept_model(), _until(ended.end.seconds, ended.stop)
+    stage = f"calibrating the guards on {len(chosen.sources):,} validation pairs"
+    yield ProgressReport(stage=stage, done=0, total=len(chosen.sources), unit="sentences")
+    model = ended.kept_model()
     try:
         with ended.change(model):
-            guards = calibrate(Translator(ended.bundle, model), items, stop=stop)
-    except DataError:  # there is too little time, or there are too few translatable texts
-        yield CalibrationReport(guards=None, texts=len(items.sources))
+            guards = calibrate(Translator(ended.bundle, model), chosen, stop=ended.stop)
+    except DataError:  # there are too few translatable texts
+        guards = None
+    if ended.stop():  # resuming the run calibrates
         return
-    guards.save(ended.bundle.folder)
+    if guards:
+        guards.save(ended.bundle.folder)
     yield CalibrationReport(guards=guards, texts=len(items.sources))
 
 
@@ -106,13 +107,3 @@ END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (
     _calibrate,
 )
 """The stages, in the order in which a run goes through them."""
-
-
-def _until(trained: float, stop: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that returns True to stop calibrating: when `stop()` is true, or when the maximum time is over.
-
-    `trained` is the training time in seconds.
-    """
-    least, most = CALIBRATION_SECONDS
-    end = time.monotonic() + min(max(CALIBRATION_SHARE * trained, least), most)
-    return lambda: stop() or time.monotonic() > end

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,13 +10,21 @@ from glassformer.errors import CheckpointError
 from glassformer.jobs.run_reports import AlignmentReport, AverageReport
 from glassformer.system.files import check_regular, parse_json, sync, write_safely
 from glassformer.training.checkpoint import TrainingState
-from glassformer.training.reports import CheckpointReport, Ending, Measured, StepReport, TrainingReport
+from glassformer.training.reports import (
+    CheckpointReport,
+    Ending,
+    EndReport,
+    Measured,
+    StepReport,
+    TrainingReport,
+    ValidationReport,
+)
 
 __all__ = ["METRICS_FILE", "Log", "best", "read_log"]
 
 METRICS_FILE = "metrics.jsonl"
-_NUMERIC = {"loss", "perplexity", "learning_rate", "gradient_norm", "epoch", "target_tokens", "tokens_per_second"}
-_NUMERIC |= {"waited", "padding", "seconds", "seconds_left", "checkpoints"}
+_REPORTS = (StepReport, ValidationReport, AverageReport, EndReport)
+_NUMERIC = {field.name for report in _REPORTS for field in fields(report) if field.type in (int, float)}
 """Names of the values that are numbers."""
 
 
@@ -91,7 +99,8 @@ def _entry(line: Any) -> dict[str, Any]:
     match line:
         case {"type": str(), "step": int()} if all(_fits(name, value) for name, value in line.items()):
             return dict(line)
-    raise ValueError("not a line of metrics.jsonl")
+        case _:
+            raise ValueError("not a line of metrics.jsonl")
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -102,7 +111,8 @@ def _fits(name: str, value: Any) -> bool:
             return False
         case "reason", _:
             return value in get_args(Ending)
-    return name not in _NUMERIC or isinstance(value, float | int)
+        case _:
+            return name not in _NUMERIC or isinstance(value, float | int)
 
 
 def best(path: Path) -> tuple[float | None, Measured | None]:

@@ -33,10 +33,10 @@ def bulk_with_ray(
     parts = job.parts()
     missing = job.missing(parts)
     if not missing:
-        return collected([], missing, len(parts), on_progress)
+        return collected(job, [], parts, missing, on_progress)
     ray = connected(address)
     try:
-        return collected(_results(ray, job, missing), missing, len(parts), on_progress)
+        return collected(job, _results(ray, job, missing), parts, missing, on_progress)
     finally:
         ray.shutdown()
 

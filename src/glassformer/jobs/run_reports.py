@@ -96,9 +96,9 @@ class CalibrationReport:
     """The guards were calibrated on the validation pairs."""
 
     guards: Guards | None
-    """The guards; None if too few texts were translated in the time allowed."""
+    """The guards; None if too few texts can be translated."""
     texts: int
-    """Number of validation pairs chosen for calibration; fewer are used if the time is over."""
+    """Number of validation pairs that `glassformer calibrate` would use; a short training uses fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

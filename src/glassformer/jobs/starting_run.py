@@ -83,7 +83,7 @@ class StartingRun:
         model = model_section(self.bundle.model_config)
         _check_model_settings(configuration.model, self.bundle.model_config)
         free = {name: value for name, value in configuration.model.items() if name in _FREE}
-        if model["positions"] == "learned" and configuration.data.max_length > model["max_length"]:
+        if configuration.data.max_length > self.bundle.model_config.longest:
             raise ConfigError(
                 f"data.max_length: expected at most {model['max_length']}, the number of positions that "
                 f"{configuration.training.start_from} has learned, got {configuration.data.max_length}; lower "
@@ -137,19 +137,9 @@ def check_start(run: Bundle) -> None:
 
 
 def _tokenizer(given: TokenizerConfig, own: TokenizerConfig) -> TokenizerConfig:
-    """Return the starting run's [tokenizer] section, with the training settings of the new run.
-
-    The training settings are `sampling` and, if the vocabulary has placeholder tokens, the share of pairs with these
-    tokens.
-    """
-    if given.placeholders and not own.placeholders:
-        raise ConfigError(
-            f"tokenizer.placeholders: expected 0 as in training.start_from, got {given.placeholders}; leave it out, or "
-            "train a new model with placeholder tokens"
-        )
-    of_training: dict[str, Any] = {"sampling": given.sampling, "placeholders": given.placeholders or own.placeholders}
-    adapted = replace(own, **of_training)
-    if replace(given, **of_training) == TokenizerConfig(kind="auto", vocab_size=0, **of_training):
+    """Return the starting run's [tokenizer] section, with the new run's `sampling`, which only training reads."""
+    adapted = replace(own, sampling=given.sampling)
+    if given == TokenizerConfig(kind="auto", vocab_size=0, sampling=given.sampling):
         return adapted
     for name, value in asdict(adapted).items():
         if (got := getattr(given, name)) != value:

@@ -24,6 +24,7 @@ __all__ = [
     "EmbeddingsConfig",
     "Precision",
     "RunConfig",
+    "Schedule",
     "TrainingConfig",
     "settings_of_outputs",
 ]
@@ -50,6 +51,7 @@ _SIDES = ("source", *(f"{split}_source" for split in OTHER_SPLITS))
 MetricName = Literal["bleu", "chrf", "exact", "word_error", "wer", "per", "cer", "none", "auto"]
 Optimiser = Literal["auto", "adam", "adamw", "muon"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Schedule = Literal["paper", "cosine", "constant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +234,7 @@ class TrainingConfig:
     learning_rate: Annotated[float, Range(0, 10)] = 0.0
     """Peak learning rate; 0 = the paper's rate, (d_model · warmup)^-0.5. If `warmup` is also 0, the rate is chosen from
     the corpus."""
-    schedule: Literal["paper", "cosine", "constant"] = "paper"
+    schedule: Schedule = "paper"
     """Learning rate after the warm-up: "paper" falls with 1/√step (5.3), "cosine" falls along a cosine to 0 at the end,
     "constant" stays at the peak."""
     warmup: Annotated[int, Range(0, 10**12)] = 4000

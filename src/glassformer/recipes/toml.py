@@ -35,6 +35,9 @@ _SECTIONS: Mapping[str, Any] = {field.name: field.type for field in fields(Confi
 _LAST_SECTION = [*_SECTIONS][-1]
 """The name of the last section. A run's configuration has all sections, so a file without it is cut short."""
 
+_REMOVED: Mapping[str, Mapping[str, Any]] = {"tokenizer": {"placeholders": 0.0}}
+"""Fields that earlier versions wrote into each run's configuration, by section, each with the value without effect."""
+
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
 
@@ -77,6 +80,7 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
     except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits
         raise ConfigError(f"it is not TOML: {shortened(str(error))}") from error
     _check_version(values.pop("format_version", CONFIG_VERSION))
+    values = _without_removed(values, stored=True)
     _check_sections(values)
     if _LAST_SECTION not in values:
         raise ConfigError(f"[{_LAST_SECTION}] is missing, so the file is cut short")
@@ -96,7 +100,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         ConfigError: a setting is unknown or impossible.
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
-    values = {"data": {}, **values}
+    values = {"data": {}, **_without_removed(values)}
     _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values, "preset")
     sections: dict[str, Any] = {
@@ -129,7 +133,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     of_preset = {} if preset == "auto" else preset_fields(preset)
     model: ModelConfig = _parsed("model", ModelConfig, {**of_preset, **values, **sizes})
     longest = configuration.data.max_length
-    if model.positions == "learned" and model.max_length < longest:
+    if model.longest < longest:
         raise ConfigError(
             f"model.max_length: expected at least data.max_length = {longest} for learned positions, got "
             f"{model.max_length}; make both lengths equal"
@@ -285,6 +289,23 @@ def _check_version(version: object) -> None:
         raise CheckpointVersionError(
             f"format_version: expected at most {CONFIG_VERSION}, got {version}; upgrade glassformer"
         )
+
+
+def _without_removed(values: Mapping[str, Any], *, stored: bool = False) -> dict[str, Any]:
+    """Return the sections without the fields that only earlier versions had.
+
+    A field whose value had an effect is left in, and so refused, unless the configuration is `stored` with a model,
+    which works without the field.
+    """
+    sections = dict(values)
+    for section, without_effect in _REMOVED.items():
+        if isinstance(content := values.get(section), Mapping):
+            sections[section] = {
+                name: value
+                for name, value in content.items()
+                if name not in without_effect or not (stored or value == without_effect[name])
+            }
+    return sections
 
 
 def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:

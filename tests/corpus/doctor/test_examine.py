@@ -1,4 +1,5 @@
 import gzip
+import inspect
 import json
 import random
 from dataclasses import dataclass, fields
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 import word_by_word
 from glassformer.corpus.cleaning import CleaningConfig
+from glassformer.corpus.doctor import problems
 from glassformer.corpus.doctor.examination import Findings
 from glassformer.corpus.doctor.examine import examine, examine_held_out
-from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
+from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem, Problem
 from glassformer.corpus.kept_pairs import kept_pairs
 from glassformer.corpus.readers import Corpus
 from glassformer.errors import DataError
@@ -395,7 +397,9 @@ def test_only_blank_sides_leave_pairs_out_of_validation_and_test_files(tmp_path:
         examine_held_out(corpus)
 
 
-def test_every_problem_has_its_own_name_and_setting():
+def test_every_problem_is_in_the_table_with_its_own_name_and_setting():
+    written = {one for one in vars(problems).values() if inspect.isclass(one) and issubclass(one, Problem)}
+    assert {one for one in written if not inspect.isabstract(one)} == {*PROBLEMS}
     assert len({kind.id for kind in PROBLEMS}) == len(PROBLEMS)
     settings = {field.name for field in fields(CleaningConfig)} - {"memory", "workers"}
     assert {kind.setting for kind in PROBLEMS} == settings | {""}

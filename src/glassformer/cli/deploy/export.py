@@ -173,7 +173,8 @@ def _is_score(row: object) -> bool:
     match row:
         case {"name": str(), "value": int() | float(), "signature": str()}:
             return True
-    return False
+        case _:
+            return False
 
 
 def _validation(run: Path) -> str:

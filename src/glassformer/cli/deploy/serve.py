@@ -153,8 +153,10 @@ def _model(
     if not source or not target:
         raise ConfigError(f"{run} does not name its languages; give them, for example by --languages en:fr")
     source, target = code_of(source), code_of(target)
-    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics, log)
     decoding = changed_settings("decoding", bundle.configuration.decoding, combination.settings | how["settings"])
+    settings = {"max_source": min(decoding.max_source, limits.sentence), **how["settings"]}
+    load = LoadedTranslator(run, {**how, "settings": settings})
+    process = ModelProcess(f"{source}-{target}", load, limits, metrics, log)
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 
 

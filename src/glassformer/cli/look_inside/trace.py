@@ -117,9 +117,8 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
         raise DataError(f"the text has no translation: {translation.status.replace('_', ' ')}")
     followed = translation.text if target is None else target
     bundle, config = translator.bundle, translator.bundle.model_config
-    read = translator.masked(text)
-    source_ids = [*bundle.source_tokenizer.encode(read.text), bundle.source_tokenizer.eos_id]
-    target_ids = [config.bos_id, *bundle.target_tokenizer.encode(read.in_target(followed))]
+    source_ids = [*bundle.source_tokenizer.encode(text), bundle.source_tokenizer.eos_id]
+    target_ids = [config.bos_id, *bundle.target_tokenizer.encode(followed)]
     with torch.no_grad(), record(translator.model) as points:
         translator.model(padded(translator.model, [source_ids]), padded(translator.model, [target_ids]))
     output_ids = [*target_ids[1:], config.eos_id]

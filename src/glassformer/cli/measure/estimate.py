@@ -33,8 +33,7 @@ def estimate_command(
     """Estimate time and memory of a training run on this machine.
 
     Run real training steps for some seconds, then print the time of an update, an epoch and the whole training, the
-    memory needed, and the largest batch that fits. To see where the time goes and which settings are faster, use
-    `glassformer bench train`. Nothing is written to the run directory.
+    memory needed, and the largest batch that fits. Nothing is written to the run directory.
     """
     if presets:
         _print_presets()

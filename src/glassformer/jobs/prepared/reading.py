@@ -7,7 +7,6 @@ from typing import Any
 
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.encoding import encode
-from glassformer.corpus.placeholder_pairs import PlaceholderPairs
 from glassformer.corpus.shards import open_shards
 from glassformer.jobs.prepared.folder import VALID_FILE, PreparedFolder
 from glassformer.jobs.prepared.tokenizers import read_tokenizers
@@ -53,7 +52,7 @@ def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configur
     manifest, (source, target) = folder.manifest, read_tokenizers(folder, fitted)
     valid_pairs = folder.pairs(VALID_FILE)
     sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
-    valid = encode(sides, source, target, fitted.data.max_length, PlaceholderPairs.of(source, target))
+    valid = encode(sides, source, target, fitted.data.max_length)
     too_long = sum(shard.too_long for shard in manifest.shards) + valid.too_long
     dropped = {**manifest.dropped, "longer than data.max_length": too_long}
     return Prepared(

@@ -3,15 +3,13 @@
 import math
 from collections.abc import Container, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 
 from glassformer.corpus.encoding import PairEncoder, Part, joined_parts
 from glassformer.corpus.kept_pairs import KeptBlock
-from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
 from glassformer.corpus.shards import SHARD, write_shard
-from glassformer.jobs.prepared.folder import SAMPLE_FILE, PreparedFolder
+from glassformer.jobs.prepared.folder import PreparedFolder
 from glassformer.jobs.prepared.texts import SplitTexts
 from glassformer.jobs.prepared.tokenizers import read_tokenizers
 from glassformer.jobs.run_reports import OnProgress, ProgressReport
@@ -37,7 +35,7 @@ def ensure_shards(
     if not missing:
         return
     todo, done = sum(missing.values()), 0
-    encoder = _encoder(folder, configuration, on_progress)
+    encoder = PairEncoder(*read_tokenizers(folder, configuration), configuration.data.max_length)
     with closing(texts.pool.map(encoder, _of_shards(texts.training_blocks(), missing))) as parts:
         for number, count in missing.items():
             some, end = list[Part](), done + count
@@ -48,17 +46,6 @@ def ensure_shards(
             encoded, too_long = joined_parts(some)
             there[names[number]] = write_shard(folder.path, names[number], encoded, too_long=too_long)
             folder.save(shards=tuple(there[name] for name in names if name in there))
-
-
-def _encoder(folder: PreparedFolder, configuration: Configuration, on_progress: OnProgress) -> PairEncoder:
-    """Return the encoder of pairs, which also inserts placeholder tokens if the vocabularies have these tokens."""
-    source, target = read_tokenizers(folder, configuration)
-    placeholders, share = PlaceholderPairs.of(source, target), configuration.tokenizer.placeholders
-    if placeholders and share:
-        on_progress(ProgressReport(stage="aligning words for placeholders"))
-        translations = frequent_translations(folder.pairs(SAMPLE_FILE))
-        placeholders = replace(placeholders, share=share, translations=translations)
-    return PairEncoder(source, target, configuration.data.max_length, placeholders)
 
 
 def _of_shards(blocks: Iterable[KeptBlock], numbers: Container[int]) -> Iterator[KeptBlock]:

@@ -3,11 +3,11 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import torch
@@ -17,7 +17,6 @@ from glassformer.decoding.engine import DECODED_POSITIONS
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError
-from glassformer.jobs.speed.work import profiled, shares
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
@@ -31,10 +30,9 @@ from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided, matrix_speed
 from glassformer.training.reports import StepReport, TrainingReport
 
-__all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "measured"]
+__all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "answered", "measured", "training_of", "warmed_up"]
 
-PROFILED = 4
-"""Number of updates that are profiled."""
+Answer = TypeVar("Answer")
 FEWEST, WARM_UP = 2, 2
 """Minimum number of timed updates; number of untimed updates before the timed ones, with the longest sentences."""
 
@@ -53,8 +51,6 @@ class Workload:
     """Number of PyTorch's threads."""
     validate: bool
     """Whether to measure validation and translation too."""
-    profile: bool = False
-    """Whether to profile a few additional updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +77,6 @@ class Measurement:
     """Time to translate a line greedily; 0 = not measured."""
     padding: float = 0.0
     """Mean share of padding in the batches, in [0, 1)."""
-    work: Mapping[str, float] = field(default_factory=dict)
-    """Share of each kind of work in the time of this process's profiled updates (see `work.shares`); empty = not
-    measured."""
 
 
 def measured(job: Workload) -> Measurement:
@@ -92,7 +85,16 @@ def measured(job: Workload) -> Measurement:
     Raises:
         ConfigError: the process ended early.
     """
-    with Worker(_measure, "measures a few seconds of training") as worker:
+    return answered(_measure, job)
+
+
+def answered(function: Callable[[Workload], Answer], job: Workload) -> Answer:
+    """Return what a function computes from a workload, in a separate process.
+
+    Raises:
+        ConfigError: the process ended early.
+    """
+    with Worker(function, "measures a few seconds of training") as worker:
         try:
             return worker.ask(job)
         except (DataError, MemoryError, OSError, RuntimeError) as error:
@@ -107,27 +109,17 @@ def _measure(job: Workload) -> Measurement:
     """Train for a few seconds, and return the measurement. Call this function in a fresh process: it reads the
     process's peak memory.
     """
-    torch.set_num_threads(job.threads)
-    torch.manual_seed(1)
-    keep_memory(products_to_keep(job.examples))
     base = psutil.Process().memory_info().rss
-    threads = max(torch.get_num_threads(), count_of_ranks(job.training))
-    device = device_of(job.training.device, "training.device")
-    training = decided(job.training, device)
+    training = training_of(job)
+    threads = max(torch.get_num_threads(), count_of_ranks(training))
+    device = device_of(training.device, "training.device")
     speed = matrix_speed(precision=training.precision, threads=threads, device=device)
-    model = Transformer(job.model).to(device)
-    optimiser = make_optimiser(model, training)
-    average = MovingAverage(model, training.ema) if training.ema else None
-    # The model does not need to learn. With this small learning rate, training cannot diverge.
-    training = replace(training, minutes=0.0, steps=10**12, learning_rate=1e-6, validate_every=0, patience=0)
-    updates = partial(steps, model, optimiser=optimiser, average=average)
-    deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
+    model, updates = warmed_up(job, training)
     reports, others = [], 0
-    for report in _for_seconds(updates(job.examples, training), job.seconds):
+    for report in _for_seconds(updates, job.seconds):
         reports.append(report)
         others = max(others, sum(child.memory_info().rss for child in psutil.Process().children()))
     peak = _peak_memory() + others + (torch.cuda.max_memory_reserved(device) if device.type == "cuda" else 0)
-    work = _work(model, updates(job.examples, training)) if job.profile else {}
     validation, translation = _validated(model, job) if job.validate else (0.0, 0.0)
     return Measurement(
         batch_tokens=training.batch_tokens,
@@ -140,8 +132,27 @@ def _measure(job: Workload) -> Measurement:
         validation_seconds_per_pair=validation,
         translation_seconds_per_line=translation,
         padding=sum(report.padding for report in reports) / len(reports),
-        work=work,
     )
+
+
+def training_of(job: Workload) -> TrainingConfig:
+    """Prepare this process for a workload; return the training, with the precision decided, and without an end."""
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(1)
+    keep_memory(products_to_keep(job.examples))
+    training = decided(job.training, device_of(job.training.device, "training.device"))
+    # The model does not need to learn. With this small learning rate, training cannot diverge.
+    return replace(training, minutes=0.0, steps=10**12, learning_rate=1e-6, validate_every=0, patience=0)
+
+
+def warmed_up(job: Workload, training: TrainingConfig) -> tuple[Transformer, Iterator[TrainingReport]]:
+    """Return a new model and its endless updates, after a few updates with the longest sentences."""
+    model = Transformer(job.model).to(device_of(training.device, "training.device"))
+    optimiser = make_optimiser(model, training)
+    average = MovingAverage(model, training.ema) if training.ema else None
+    updates = partial(steps, model, optimiser=optimiser, average=average)
+    deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
+    return model, updates(job.examples, training)
 
 
 def _batch_of_longest(job: Workload) -> Examples:
@@ -157,19 +168,6 @@ def _for_seconds(reports: Iterable[TrainingReport], seconds: float) -> Iterator[
         yield report
         if report.seconds > seconds and count >= FEWEST:
             return
-
-
-def _work(model: Transformer, updates: Iterator[TrainingReport]) -> dict[str, float]:
-    """Return the share of each kind of work in the time of some updates, after one warm-up update."""
-    next(updates)
-    reports: list[StepReport] = []
-
-    def some() -> None:
-        reports.extend(report for report in islice(updates, PROFILED) if isinstance(report, StepReport))
-
-    seconds = profiled(model, some)
-    whole = sum(report.target_tokens / report.tokens_per_second for report in reports)
-    return shares(seconds, whole, sum(report.waited for report in reports))
 
 
 def _validated(model: Transformer, job: Workload) -> tuple[float, float]:

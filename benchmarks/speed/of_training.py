@@ -8,11 +8,11 @@ from typing import Literal
 import psutil
 import torch
 
+from benchmarks.speed.profiling import WAITING, table, work_of_updates
+from benchmarks.speed.rates import Speed, Trial, advice_of_trials
 from glassformer.jobs.speed.estimate import BUSY, check_memory, count_parameters, training_flops
 from glassformer.jobs.speed.measurement import Measurement, Workload, measured
-from glassformer.jobs.speed.rates import Speed, Trial, advice_of_trials
 from glassformer.jobs.speed.sample import Sample, read_sample
-from glassformer.jobs.speed.work import WAITING, table
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
@@ -67,7 +67,9 @@ def training_speed(
     others = dict(_others(training, device))
     job = partial(_job, config, sample, seconds / (len(others) + 2))
     on_progress("training as configured")
-    before = measured(job(training, profile=True, validate=True))
+    before = measured(job(training, validate=True))
+    on_progress("profiling")
+    work = work_of_updates(job(training))
     tried = {}
     for change, other in others.items():
         on_progress(f"trying {change}")
@@ -78,7 +80,7 @@ def training_speed(
         Trial.over(_tokens_per_second(best), change, _tokens_per_second(one), _ALSO.get(change.partition(" ")[0], ""))
         for change, one in tried.items()
     )
-    return concluded_speed(config, sample, before, best, trials, busy)
+    return concluded_speed(config, sample, before, best, work, trials, busy)
 
 
 def _job(
@@ -87,7 +89,6 @@ def _job(
     seconds: float,
     training: TrainingConfig,
     *,
-    profile: bool = False,
     validate: bool = False,
 ) -> Workload:
     return Workload(
@@ -98,7 +99,6 @@ def _job(
         seconds=seconds,
         threads=torch.get_num_threads(),
         validate=validate,
-        profile=profile,
     )
 
 
@@ -127,8 +127,9 @@ _ALSO: Mapping[str, str] = {
 def concluded_speed(
     config: ModelConfig,
     sample: Sample,
-    profiled: Measurement,
+    first: Measurement,
     best: Measurement,
+    work: Mapping[str, float],
     trials: tuple[Trial, ...],
     busy: float,
 ) -> TrainingSpeed:
@@ -137,15 +138,16 @@ def concluded_speed(
     Args:
         config: The model.
         sample: The part of the corpus that was measured.
-        profiled: The measurement with the profiler, which measures the time of each kind of work.
-        best: The fastest measurement without the profiler.
+        first: The first measurement, which includes validation.
+        best: The fastest measurement.
+        work: The share of each kind of work in the time of an update.
         trials: The other settings that were tried, with their speed-up.
         busy: The share of the machine's cores that other processes used.
     """
     training = sample.configuration.training
     tokens = sum(map(len, sample.examples.target))
     flops = training_flops(config, sample.examples) / tokens * _tokens_per_second(best)
-    ceiling = max(best.matrix_flops_per_second, profiled.matrix_flops_per_second)
+    ceiling = max(best.matrix_flops_per_second, first.matrix_flops_per_second)
     speed = TrainingSpeed(
         origin=sample.origin,
         precision=training.precision,
@@ -157,11 +159,11 @@ def concluded_speed(
         matrix_flops_per_second=ceiling,
         matrix_share=flops / ceiling,
         padding=best.padding,
-        work=table(profiled.work, best.seconds / best.updates),
+        work=table(work, best.seconds / best.updates),
         trials=trials,
         advice=(),
     )
-    advice = [*advice_of_trials(trials), *_of_table(speed, config, sample, profiled, busy)]
+    advice = [*advice_of_trials(trials), *_of_table(speed, config, sample, first, busy)]
     return replace(speed, advice=tuple(advice))
 
 

@@ -5,16 +5,18 @@ from functools import cache
 
 import pytest
 import torch
+from benchmarks.speed.of_training import MOST_OUTPUT, concluded_speed, output_share, training_speed
+from benchmarks.speed.profiling import OVERHEAD, WAITING, WORK_KINDS
+from benchmarks.speed.rates import Trial, advice_of_trials
 
 from glassformer.corpus.batching import Examples
 from glassformer.jobs.speed.measurement import Measurement
-from glassformer.jobs.speed.of_training import MOST_OUTPUT, concluded_speed, output_share, training_speed
-from glassformer.jobs.speed.rates import Trial, advice_of_trials
 from glassformer.jobs.speed.sample import read_sample
-from glassformer.jobs.speed.work import OVERHEAD, WAITING, WORK_KINDS
 from glassformer.recipes.toml import load, model_config
 from glassformer.system.machine import cores
 
+WORK = {"matrix products": 0.7, WAITING: 0.05, OVERHEAD: 0.25}
+"""The share of each kind of work in the time of an update."""
 COPY = ["model.d_model=32", "model.heads=4", "model.d_ff=48", "training.batch_tokens=500", "training.workers=1"]
 
 
@@ -31,7 +33,6 @@ def measured(**more) -> Measurement:
         "validation_seconds_per_pair": 0.0,
         "translation_seconds_per_line": 0.0,
         "padding": 0.05,
-        "work": {"matrix products": 0.7, WAITING: 0.05, OVERHEAD: 0.25},
     }
     return Measurement(**{**values, **more})
 
@@ -44,13 +45,13 @@ def copy_sample():
     return replace(sample, examples=few)
 
 
-def concluded(profiled: Measurement, busy: float = 0.0, trials=(), **settings):
+def concluded(measurement: Measurement, work=WORK, busy: float = 0.0, **settings):
     sample = copy_sample()
     configuration = sample.configuration
     configuration = replace(configuration, training=replace(configuration.training, **settings))
     sample = replace(sample, configuration=configuration)
     config = model_config(sample.configuration, sample.source_vocabulary, sample.target_vocabulary)
-    return concluded_speed(config, sample, profiled, profiled, trials, busy)
+    return concluded_speed(config, sample, measurement, measurement, work, (), busy)
 
 
 @pytest.mark.long
@@ -105,7 +106,7 @@ def test_a_setting_is_advised_only_if_it_was_faster_by_more_than_chance():
 @pytest.mark.parametrize(
     ("measurement", "options", "beginning"),
     [
-        ({"work": {"matrix products": 0.5, WAITING: 0.5}}, {}, "updates wait for their batches 50% of the time"),
+        ({}, {"work": {"matrix products": 0.5, WAITING: 0.5}}, "updates wait for their batches 50% of the time"),
         ({"padding": 0.3}, {}, "30% of the batches' positions are padding"),
         ({"validation_seconds_per_pair": 1.0}, {"validate_every": 10}, "validation takes"),
         ({}, {"busy": 0.5}, "other processes used 50%"),
@@ -123,6 +124,6 @@ def test_a_large_vocabulary_gets_a_remark():
     config = model_config(sample.configuration, 8000, 8000)
     share = output_share(config, sample)
     assert share > MOST_OUTPUT
-    speed = concluded_speed(config, sample, measured(), measured(), (), 0.0)
+    speed = concluded_speed(config, sample, measured(), measured(), WORK, (), 0.0)
     [sentence] = speed.advice
     assert sentence.startswith(f"the output layer takes {share:.0%} of the operations, for a vocabulary of 8,000")

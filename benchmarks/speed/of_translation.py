@@ -8,14 +8,14 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.speed.profiling import profiled, shares, table
+from benchmarks.speed.rates import Speed, Trial, advice_of_trials
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, DataError
 from glassformer.jobs.evaluation import held_out
 from glassformer.jobs.speed.estimate import forward_flops
-from glassformer.jobs.speed.rates import Speed, Trial, advice_of_trials
-from glassformer.jobs.speed.work import profiled, shares, table
 from glassformer.system.machine import cores
 from glassformer.training.precision import matrix_speed
 from glassformer.translating.translation import Translation

@@ -4,12 +4,12 @@ import doctest
 
 import pytest
 import torch
+from benchmarks.speed import profiling as module
+from benchmarks.speed.profiling import OVERHEAD, WAITING, WORK_KINDS, kind_of, profiled, shares, table
 from torch import nn
 
 import glassformer as gf
 from glassformer.corpus.batching import Examples
-from glassformer.jobs.speed import work as module
-from glassformer.jobs.speed.work import OVERHEAD, WAITING, WORK_KINDS, kind_of, profiled, shares, table
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.loop import steps
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from glassformer.jobs.speed.work import Work
+from benchmarks.speed.profiling import Work
 
 __all__ = ["Speed", "Trial", "advice_of_trials"]
 

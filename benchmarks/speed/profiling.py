@@ -4,15 +4,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from torch import nn
 from torch.autograd.profiler import profile, record_function
 
+from glassformer.jobs.speed.measurement import Workload, answered, training_of, warmed_up
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.fast.dropout import Dropout
+from glassformer.training.reports import StepReport
 
-__all__ = ["OVERHEAD", "WAITING", "WORK_KINDS", "Work", "kind_of", "profiled", "shares", "table"]
+__all__ = ["OVERHEAD", "WAITING", "WORK_KINDS", "Work", "kind_of", "profiled", "shares", "table", "work_of_updates"]
+
+PROFILED = 4
+"""Number of updates that are profiled."""
 
 OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "matrix products": ("mm", "addmm", "_addmm_activation", "_linear_pointwise", "mkldnn_linear", "_int_mm"),
@@ -92,6 +98,30 @@ def kind_of(name: str, owner: str | None) -> str | None:
     if owner in _BEFORE_COPIES:
         return owner
     return by_name or owner or ELSE
+
+
+def work_of_updates(job: Workload) -> dict[str, float]:
+    """Return the share of each kind of work in the time of some updates, measured in a separate process.
+
+    If several processes share an update, this is the time of one of these processes.
+
+    Raises:
+        ConfigError: the process ended early.
+    """
+    return answered(_work_of_updates, job)
+
+
+def _work_of_updates(job: Workload) -> dict[str, float]:
+    model, updates = warmed_up(job, training_of(job))
+    next(updates)
+    reports: list[StepReport] = []
+
+    def some() -> None:
+        reports.extend(report for report in islice(updates, PROFILED) if isinstance(report, StepReport))
+
+    seconds = profiled(model, some)
+    whole = sum(report.target_tokens / report.tokens_per_second for report in reports)
+    return shares(seconds, whole, sum(report.waited for report in reports))
 
 
 def profiled(model: nn.Module, work: Callable[[], object]) -> dict[str, float]:
