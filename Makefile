@@ -15,29 +15,48 @@ TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.18 or newer and the npm registry"; test -z "$$CI"; fi
 
-.PHONY: demo quick test test-all test-exhaustive clients test-clients test-web newest check web site pictures experiments wheel try-wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+.PHONY: demo quick test witness test-all clients test-clients test-web newest check web site site-ci pictures experiments wheel try-wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
 
-# Three tiers: each includes the tests of the tier before it. `make test` checks the types and shapes of each call only
-# in the quick tests; in the other tests, these checks would take half of the processor time.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Three tiers: each includes the tests of the tier before it. `make test` checks types and shapes only in
+# the quick tests, and there the first calls of each function (tests/typechecker.py). CI runs `make test` and
+# `make witness`: one test for each fact that only the slow tests of `make test-all` prove. A file stays in one process, so
+# that its tests share what they need; long files come first (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 CHECKED := --jaxtyping-packages=glassformer,typechecker.checked
-QUICK := not slow and not long and not exhaustive and not browser and not client and not foreign and not docs
+QUICK := not slow and not long and not browser and not client and not foreign and not docs
 
 quick: .venv/developer $(WEB) ## run the quick tests (about a minute)
 	$(PYTEST) --hypothesis-profile=quick -m "$(QUICK)"
 
-test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser (about ten minutes)
+test: .venv/developer .venv/browser $(WEB) ## run the tests, also those in a browser
 	$(PYTEST) $(CHECKED) --hypothesis-profile=some -m "$(QUICK)"
-	$(PYTEST) --hypothesis-profile=some -m "(slow or browser) and not long and not exhaustive and not client and not foreign and not docs"
+	$(PYTEST) -n 3 --hypothesis-profile=some -m "(slow or browser) and not long and not client and not foreign and not docs"
 
-test-all: test clients ## run all tests but the exhaustive ones, also whole training runs and many kills (about half an hour)
-	$(PYTEST) -n 3 --durations=30 --durations-min=10 -m "(long or client) and not exhaustive and not docs" # many wait for a process or the clock
+WITNESSES := \
+	'end_to_end/test_kill.py::test_a_run_killed_repeatedly_at_random_moments_ends_the_same[5-1]' \
+	'end_to_end/test_interrupted.py::test_an_interrupted_command_ends_at_once_and_resumes_at_each_stage[train-2]' \
+	end_to_end/test_ranks.py::test_the_commands_torchrun_and_glassformer_train_alike \
+	end_to_end/test_prepare.py::test_two_processes_prepare_a_shared_folder_once \
+	end_to_end/test_remote_corpus.py::test_a_run_from_an_object_store_equals_one_from_a_folder \
+	'end_to_end/test_nasties.py::test_a_million_lines_take_as_little_memory_as_ten_thousand[blank]' \
+	'end_to_end/test_recipes.py::test_a_model_of_the_paper_takes_its_first_steps_here_at_full_size[wmt14-base]' \
+	cli/test_bulk.py::test_kills_lose_no_part_and_repeat_none \
+	cli/test_store.py::test_parts_in_an_object_store_equal_local_parts \
+	serving/test_service.py::test_an_export_is_served_where_pytorch_cannot_be_imported \
+	benchmarks/test_service.py::test_an_adversary_gets_no_error_of_the_server \
+	'watch/inspection/test_diagnosis.py::test_the_mistake_of_a_training_is_named_or_undecidable[no_scale]' \
+	test_run.py::test_the_copy_task_is_learned \
+	'test_readme.py::test_the_python_blocks_run_in_order[README]' \
+	test_mutations.py::test_changed_mistakes_are_noticed
+witness: .venv/developer .venv/browser $(WEB) ## run one test for each fact that takes long to prove
+	$(PYTEST) --durations=0 --durations-min=1 $(WITNESSES:%=tests/%)
 
-test-exhaustive: .venv/developer ## fail or be killed at every write, and try every example of a property (about half an hour)
-	$(PYTEST) -m "(exhaustive or hypothesis) and not client and not docs"
+test-all: test clients runs/demo/explorer.html ## run all tests: whole training runs, a kill at every write, all examples of a property
+	DEMO="$(CURDIR)/runs/demo" $(PYTEST) -n 3 --durations=30 --durations-min=10 \
+		-m "(long or client or hypothesis) and not foreign and not docs" # many wait for a process or the clock
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
@@ -102,6 +121,11 @@ site: .venv/developer .venv/browser .clients/inside/installed runs/demo/explorer
 	$(BIN)/python -m pytest -n 2 -m docs tests/docs tests/book/test_code_words.py
 	@echo "the site: $(BIN)/glassformer learn, or src/glassformer/site on any static host"
 
+# Without `make demo`, the pages look into the model in the package.
+site-ci: .venv/developer .venv/browser .clients/inside/installed ## build the site, but execute only changed pages and a few others, and test it
+	$(BIN)/python docs/site/build.py --changed
+	$(PYTEST) -m "docs and not long" tests/docs tests/book/test_code_words.py
+
 runs/demo/explorer.html:
 	@echo "runs/demo is missing: training the demo first (about 4 minutes on two cores)"
 	$(MAKE) demo
@@ -109,7 +133,7 @@ runs/demo/explorer.html:
 # What the guide's executed pages use beyond our own environment, which has torch.
 .clients/inside/installed: docs/site/inside.txt | .venv/developer
 	rm -rf .clients/inside
-	$(PIP) install --no-deps --target .clients/inside --requirement $<
+	$(PIP) install --no-compile --no-deps --target .clients/inside --requirement $<
 	@touch $@
 
 pictures: .venv/developer .venv/browser runs/demo/explorer.html ## take the pictures of the explorer that README and documents show
@@ -161,7 +185,7 @@ newest: ## run the quick tests with the newest packages (except torch) on each i
 		{ rm -rf $(NEWEST)/$$version && "$$python" -m venv $(NEWEST)/$$version \
 		&& grep -E '^torch==' constraints.txt > $(NEWEST)/torch.txt \
 		&& $(NEWEST)/$$version/bin/python -m pip install --quiet --constraint $(NEWEST)/torch.txt '.[dev]' \
-		&& OMP_NUM_THREADS=1 $(NEWEST)/$$version/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider \
+		&& OMP_NUM_THREADS=1 $(NEWEST)/$$version/bin/python -m pytest -n 2 --dist loadfile -p no:cacheprovider \
 			--hypothesis-profile=quick -m "$(QUICK)" $(TESTS); } > $$log 2>&1 \
 		|| failed="$$failed $$version"; \
 		echo "Python $$version: $$(tail -1 $$log) ($$log)"; \

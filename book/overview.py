@@ -157,41 +157,41 @@ pictures.flow(
 # %% [markdown]
 # ## The chapters
 #
-# | page | its question | minutes | read before |
-# |---|---|---|---|
-# | [The tour](tour.py) | How can numbers translate a sentence? | 13 | nothing |
-# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 25 | the tour |
-# | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
-# | [Positions](positions.py) | How does the model know which word comes first? | 45 | embeddings |
-# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
-# | [Several heads](heads.py) | Why look several times at once? | 40 | attention |
-# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 40 | attention |
-# | [Add & norm](residual.py) | How does a deep stack stay trainable? | 40 | attention |
-# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 30 | attention |
-# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 45 | all parts above |
-# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 25 | the encoder |
-# | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
-# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
-# | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |
-# | [Grow it](grow_it.py) | What does each part of the model buy? | 20 | training |
-# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 40 | output and loss |
-# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
-# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
-# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 15 | embeddings |
-# | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
-# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
-# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |
-# | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | 25 | the decoder |
-# | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | 20 | the first experiment |
-# | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |
-# | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | 30 | the first experiment |
-# | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | 20 | the decoder |
-# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 25 | alignment |
-# | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | 20 | training |
-# | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
-# | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
-# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 20 | decoding |
-# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 75 | the chapter of each mistake |
+# | page | its question | read before |
+# |---|---|---|
+# | [The tour](tour.py) | How can numbers translate a sentence? | nothing |
+# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | the tour |
+# | [Words and embeddings](embeddings.py) | How does a word become numbers? | the tour, Python |
+# | [Positions](positions.py) | How does the model know which word comes first? | embeddings |
+# | [Attention](attention.py) | How does a word gather what it needs from the other words? | embeddings |
+# | [Several heads](heads.py) | Why look several times at once? | attention |
+# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | attention |
+# | [Add & norm](residual.py) | How does a deep stack stay trainable? | attention |
+# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | attention |
+# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | all parts above |
+# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | the encoder |
+# | [The decoder](decoder.py) | How does the output look back at the input? | the encoder |
+# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | embeddings |
+# | [Training](training.py) | How does the model learn, starting from nothing? | output and loss, derivatives |
+# | [Grow it](grow_it.py) | What does each part of the model buy? | training |
+# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | output and loss |
+# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | attention, the decoder |
+# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | by hand, derivatives |
+# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | embeddings |
+# | [Real corpora](corpora.py) | What changes with a corpus of your own? | training |
+# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | the decoder |
+# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | all chapters; writing takes hours |
+# | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | the decoder |
+# | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | the first experiment |
+# | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | the first experiment |
+# | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | the first experiment |
+# | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | the decoder |
+# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | alignment |
+# | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | training |
+# | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | several heads |
+# | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | add & norm, training |
+# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | decoding |
+# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | the chapter of each mistake |
 #
 # The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of
 # sentences and several models, and report the result whatever it is.
@@ -223,8 +223,7 @@ pictures.flow(
 # plain Python file in the folder `book/`, a notebook in Jupytext's percent format. Open it in Jupyter (with the
 # `jupytext` package, "Open With → Notebook") or in VS Code, or paste its cells one after the other into a Python
 # interpreter. Chapters look into the model of `make demo` if you have trained it, and otherwise into the model in the
-# package. A chapter that also reads the log, the snapshots or the checkpoints of a training says so, and needs `make
-# demo`:
+# package:
 #
 # ```sh
 # make demo   # train the demo model, in about four minutes

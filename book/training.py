@@ -34,6 +34,7 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.bundle import put_weights, read_weights
 from glassformer.corpus.batching import Examples, batches, make_batch, plan_batches
 from glassformer.corpus.tasks import english_french
@@ -521,18 +522,20 @@ for ours, library in zip(second.parameters(), first.parameters()):
 # a minute.
 
 # %%
-with tempfile.TemporaryDirectory() as folder:
-    seen = []
-    summary = gf.train(
-        "copy",
-        overrides=[
-            "training.steps=12",
-            "training.metric=none",
-            f"run.directory={json.dumps(folder + '/copy')}",
-        ],
-        on_report=seen.append,
-    )
-    files = sorted(path.name for path in Path(folder, "copy").iterdir())
+temporary = tempfile.TemporaryDirectory()
+copy_run = Path(temporary.name, "copy")
+seen = []
+summary = gf.train(
+    "copy",
+    overrides=[
+        "training.steps=12",
+        "training.checkpoint_every=2",
+        "training.metric=none",
+        f"run.directory={json.dumps(str(copy_run))}",
+    ],
+    on_report=seen.append,
+)
+files = sorted(path.name for path in copy_run.iterdir())
 
 losses_of_run = [report.loss for report in seen if type(report).__name__ == "StepReport"]
 files
@@ -558,12 +561,13 @@ assert losses_of_run[-1] < losses_of_run[0]
 #
 # ## English–French: the log of a run
 #
-# The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log with one line per
-# report. The cells from here on read the log, the snapshots and the checkpoints in `runs/demo`, so run `make demo`
-# before them.
+# The demo's model was trained on 120 000 sentence pairs. Its training left a log with one line per report, and
+# snapshots of the weights. The cells from here on read the files of your own `make demo`. Without `make demo`, they read
+# the files of the model in the package, which has only two of the snapshots.
 
 # %%
-RUN = Path("../runs/demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
+RUN = translator.bundle.folder
 text = (RUN / "metrics.jsonl").read_text(encoding="utf-8")
 log = [json.loads(line) for line in text.splitlines()]
 training = [line for line in log if line["type"] == "step"]
@@ -580,7 +584,6 @@ for line in validation:
 # floor is 0. On the right, the last few percent of the sentences take longest.
 
 # %% tags=["hide-input"]
-translator = gf.Translator.load(RUN)
 vocab_size = translator.bundle.model_config.target_vocab_size
 figure, (left, right) = pictures.canvas(7.4, 3.0, ncols=2)
 steps_logged, steps_validated = [line["step"] for line in training], [line["step"] for line in validation]
@@ -606,15 +609,17 @@ pictures.picture(
 
 
 # %%
+snapshots = Snapshots(RUN / "snapshots", keep=0).paths()
+
+
 def at(step):
     model = copy.deepcopy(translator.model)
-    path = Snapshots(RUN / "snapshots", keep=0).paths()[step]
-    put_weights(model, read_weights(path), str(path))
+    put_weights(model, read_weights(snapshots[step]), str(snapshots[step]))
     return gf.Translator(translator.bundle, model)
 
 
 text = "The animal didn't cross the street because it was too wide."
-for step in (32, 64, 128, 256, 512, 1024):
+for step in [step for step in snapshots if step >= 32]:
     [translation] = at(step).translate([text], beam_size=1)
     print(f"{step:5}  {translation.text}")
 
@@ -752,10 +757,11 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 # all more data help. The copy training above could not overfit, because it hardly ever saw a sequence twice.
 #
 # **Averaging.** The paper's reported models are the mean of the last 5 checkpoints (base) or the last 20 (big)
-# (§6.1). Averaging each parameter removes some of the noise of the last steps. By hand:
+# (§6.1). Averaging each parameter removes some of the noise of the last steps. The run of twelve steps above has kept
+# its last five checkpoints. By hand:
 
 # %%
-folders = sorted((RUN / "checkpoints").glob("step-*"))[-5:]
+folders = sorted((copy_run / "checkpoints").glob("step-*"))
 weights = [read_weights(folder / "model.safetensors") for folder in folders]
 averaged = {}
 for name in weights[0]:

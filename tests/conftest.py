@@ -15,7 +15,10 @@ from benchmarks.browser import FLAGS
 from benchmarks.browser import chromium as find_chromium
 
 import profiles  # noqa: F401 – loads hypothesis's profiles before any test asks for settings
-from glassformer.system.machine import saturates_int8
+import typechecker
+from products import products_overflow
+
+typechecker.install()
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `reference.attention`
 
@@ -24,19 +27,48 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `refe
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# On older processors, CTranslate2's library for AMD computes 8-bit products inexactly; MKL is exact, but slow.
-if saturates_int8():
-    os.environ.setdefault("CT2_USE_MKL", "1")
+# Without VNNI, sums of 8-bit products overflow in CTranslate2's library for AMD. MKL is exact, but slow.
+# The workers of pytest-xdist inherit this choice.
+if not {"CT2_USE_MKL", "PYTEST_XDIST_WORKER"} & os.environ.keys() and products_overflow():
+    os.environ["CT2_USE_MKL"] = "1"
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
-LONGEST = ("test_readme.py", "test_run.py")
-"""Files with tests that take minutes. These tests begin first, so that no worker waits for another at the end."""
+LONGEST = (
+    "browser/test_sweep.py",
+    "browser/test_stage.py",
+    "browser/test_hosts.py",
+    "browser/test_truth.py",
+    "watch/explorer/test_in_node.py",
+    "browser/test_chapters.py",
+    "browser/test_changes_panel.py",
+    "browser/test_box_zooms.py",
+    "serving/test_abuse.py",
+    "browser/test_touch.py",
+    "cli/test_streams.py",
+    "serving/test_translation_page.py",
+    "browser/test_tasks.py",
+    "watch/inspection/test_diagnosis.py",
+    "watch/report/test_page.py",
+    "browser/test_link.py",
+    "serving/test_service.py",
+    "test_run.py",
+    "browser/test_segments.py",
+    "serving/test_explore.py",
+)
+"""Files that take long, in the order in which they begin, so that no process waits for another at the end;
+`python -m benchmarks.tiers test` measures all files."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files with the longest tests first."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    """Run the long files first."""
+    order = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
+
+
+def pytest_runtest_setup() -> None:
+    """Check the first calls of each function again."""
+    typechecker.calls.clear()
 
 
 @pytest.fixture
@@ -69,11 +101,13 @@ def small_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def unchecked() -> None:
-    """Switch off the tests' shape checks, as for users, so that our own error messages appear."""
+def unchecked() -> Iterator[None]:
+    """Switch off the tests' checks of types and shapes, as for users, so that our own error messages appear."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

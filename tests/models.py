@@ -1,14 +1,15 @@
 """Small random models, for tests and for files that tests write."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.corpus.tasks import CLASSIC
+from glassformer.model.config import Activation
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.tokenizer import Tokenizer, train_tokenizers
@@ -28,6 +29,17 @@ PRIMES: dict[str, Any] = {
 """Sizes that are all different, so that swapped axes cannot fit by accident."""
 EVEN = {"d_model": 24, "heads": 4, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 """Sizes of a model for the explorer's page."""
+
+
+def with_new_activations(
+    kinds: Iterable[Mapping[str, Any]], among: Iterable[str] = get_args(Activation)
+) -> dict[str, dict[str, Any]]:
+    """Return, by name, a kind of model for each of these activations that no given kind has.
+
+    With these kinds, a test also covers an activation that was added after the test was written.
+    """
+    present = {kind.get("activation", "relu") for kind in kinds}
+    return {activation: {"activation": activation} for activation in among if activation not in present}
 
 
 def random_model(**settings: Any) -> gf.Transformer:

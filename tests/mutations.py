@@ -2,23 +2,28 @@
 
     python tests/mutations.py                 plant all mistakes; exit status 1 if no test notices one
     python tests/mutations.py softmax mask    plant only mistakes whose name contains one of these words
-    python tests/mutations.py --write         plant all mistakes, and write the table of MUTATIONS.md
+    python tests/mutations.py --changed       plant only mistakes whose code or test has changed since the table
+    python tests/mutations.py --write         write the rows of the planted mistakes into the table of MUTATIONS.md
 
 A mistake is planted by replacing `old`, an expression or statements found exactly once in `file`, by `new`. The code is
 compared as syntax, so layout and comments do not count; a single capital letter stands for any expression. The sources
 themselves are never changed. To add a mistake, add a line to MISTAKES.
+
+The table has a hash of each mistake, of its file and of its tests' file, as they were when the mistake was planted.
 """
 
 # ruff: noqa: T201 – a script: it prints.
 
 import argparse
 import ast
+import hashlib
 import multiprocessing
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
@@ -290,7 +295,7 @@ MISTAKES = [
     Mistake(
         "post-norm and pre-norm are swapped",
         "model/residual.py",
-        'self.pre = place == "pre"',
+        'match place:\n    case "post":\n        self.pre = False\n    case "pre":\n        self.pre = True',
         'self.pre = place == "post"',
         "tests/model/test_residual.py",
     ),
@@ -543,7 +548,7 @@ MISTAKES = [
         "training/sums.py",
         "size * (rank + 1) // count",
         "size // count * (rank + 1)",
-        "tests/training/test_sums.py",
+        "tests/training/test_sums.py::test_all_ranks_have_the_sum_bit_for_bit",
     ),
     Mistake(
         "validation with dropout",
@@ -577,7 +582,7 @@ MISTAKES = [
     Mistake(
         "a protected span may stand too often",
         "text/terms.py",
-        "any(counts[form] for form in fitting[term])",
+        "any(counts[form] for form in forms)",
         "False",
         "tests/text/test_terms.py",
     ),
@@ -605,7 +610,7 @@ MISTAKES = [
     Mistake(
         "placeholders of tags may change places",
         "translating/markup/projection.py",
-        "not plain.order or _order(chunks) == plain.order",
+        "not plain.order or _order(one) == plain.order",
         "True",
         "tests/translating/markup/test_projection.py",
     ),
@@ -617,24 +622,24 @@ MISTAKES = [
         "tests/translating/markup/test_projection.py",
     ),
     Mistake(
-        "two links that share a word are put into each other",
+        "a link that gives a word to another link keeps it, too",
         "translating/markup/projection.py",
-        "self._divide(index, host, words)",
+        "self._runs[host] = first, last",
+        "pass",
+        "tests/translating/markup/test_projection.py",
+    ),
+    Mistake(
+        "a link is put inside another link",
+        "translating/markup/projection.py",
+        "guest.has_link and any(one.has_link for one in (around, *inside))",
         "False",
         "tests/translating/markup/test_projection.py",
     ),
     Mistake(
-        "two links divide a placeholder",
+        "a link without a word stays empty",
         "translating/markup/projection.py",
-        "any(one.begin < place < one.end for one in spans)",
-        "False",
-        "tests/translating/markup/test_projection.py",
-    ),
-    Mistake(
-        "two links divide a letter and its mark",
-        "translating/markup/projection.py",
-        "is_combining(word[place])",
-        "False",
+        "not tag.has_link",
+        "True",
         "tests/translating/markup/test_projection.py",
     ),
     Mistake(
@@ -757,9 +762,11 @@ def main() -> int:
     """Return the exit status: 0 if every mistake is noticed, 1 if one survives, 2 if the tests fail without any."""
     parser = argparse.ArgumentParser(description="Plant known mistakes and tell which test notices each.")
     parser.add_argument("words", nargs="*", help="only mistakes whose name holds one of these")
-    parser.add_argument("--write", action="store_true", help="put the table into MUTATIONS.md")
+    parser.add_argument("--changed", action="store_true", help="only mistakes whose code or test has changed")
+    parser.add_argument("--write", action="store_true", help="put their rows into MUTATIONS.md")
     options = parser.parse_args()
-    chosen = [m for m in MISTAKES if not options.words or any(word in m.name for word in options.words)]
+    chosen = changed_mistakes() if options.changed else MISTAKES
+    chosen = [m for m in chosen if not options.words or any(word in m.name for word in options.words)]
     complaint = first_failure(sorted({mistake.tests for mistake in chosen}))
     if complaint:
         print(f"without any mistake, {complaint} fails")
@@ -790,13 +797,42 @@ def first_failure(tests: Iterable[str], mistake: Mistake | None = None) -> str |
     return None
 
 
+@cache
+def table_rows() -> dict[str, tuple[str, str, str]]:
+    """Return the rows of the table in MUTATIONS.md by name of the mistake: its file, its test, its hash."""
+    rows = re.findall(
+        r"^\| (.+) \| `(.+)` \| `(.+)` \| `(.+)` \|$", TABLE.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    return {name: (file, test, digest) for name, file, test, digest in rows}
+
+
 def noticed_by(mistake: Mistake) -> str:
     """Return the test that notices this mistake according to the table in MUTATIONS.md."""
-    named = re.search(rf"^\| {re.escape(mistake.name)} \| .* \| `(.*)` \|$", TABLE.read_text(), flags=re.MULTILINE)
-    if not named:
-        raise LookupError(f"{TABLE.name} has no row for {mistake.name!r}; run `python tests/mutations.py --write`")
-    folder = re.split(" |::", mistake.tests)[0].rpartition("/")[0]
-    return f"{folder}/{named[1]}"
+    if mistake.name not in table_rows():
+        raise LookupError(
+            f"{TABLE.name} has no row for {mistake.name!r}; run `python tests/mutations.py --changed --write`"
+        )
+    folder = file_of_tests(mistake).rpartition("/")[0]
+    return f"{folder}/{table_rows()[mistake.name][1]}"
+
+
+def file_of_tests(mistake: Mistake) -> str:
+    """Return the file of the tests that should notice this mistake."""
+    return re.split(" |::", mistake.tests)[0]
+
+
+def changed_mistakes() -> list[Mistake]:
+    """Return the mistakes that have changed since the table was written, or whose file or test file has changed."""
+    known = {name: digest for name, (_, _, digest) in table_rows().items()}
+    return [mistake for mistake in MISTAKES if known.get(mistake.name) != hash_of(mistake)]
+
+
+def hash_of(mistake: Mistake, root: Path = ROOT) -> str:
+    """Return a hash of a mistake, of the file in which it is planted, and of the file of its tests."""
+    found = hashlib.blake2b("\n".join(mistake).encode(), digest_size=4)
+    for path in (root / "src" / "glassformer" / mistake.file, root / file_of_tests(mistake)):
+        found.update(path.read_bytes() if path.exists() else b"")
+    return found.hexdigest()
 
 
 def planted(mistake: Mistake, text: str) -> str:
@@ -901,11 +937,17 @@ def _run_pytest(arguments: list[str], sources: Path, output: Path) -> NoReturn:
     sys.exit(status)
 
 
-def write_table(rows: Iterable[tuple[Mistake, str | None]]) -> None:
-    """Replace the table in MUTATIONS.md."""
-    before = TABLE.read_text().split("| mistake |")[0]
-    lines = [f"| {mistake.name} | `{mistake.file}` | `{test or 'survives'}` |" for mistake, test in rows]
-    TABLE.write_text("\n".join([f"{before}| mistake | planted in | noticed by |", "|---|---|---|", *lines]) + "\n")
+def write_table(planted_now: Iterable[tuple[Mistake, str | None]]) -> None:
+    """Write the table of MUTATIONS.md: new rows for the mistakes planted now, and the present rows of the others."""
+    before = TABLE.read_text(encoding="utf-8").split("| mistake |")[0]
+    rows = dict(table_rows())
+    for one, test in planted_now:
+        rows[one.name] = (one.file, test, hash_of(one)) if test else (one.file, "survives", "-")
+    lines = ["| mistake | planted in | noticed by | hash |", "|---|---|---|---|"]
+    for one in MISTAKES:
+        if one.name in rows:
+            lines.append(f"| {one.name} | " + " | ".join(f"`{cell}`" for cell in rows[one.name]) + " |")
+    TABLE.write_text(before + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The number of examples that hypothesis tries; a profile tries the same examples in every run.
 
-`make quick` tries a tenth of the examples, `make test` a quarter, and `make test-exhaustive` and a plain `pytest` all.
+`make quick` tries a tenth of the examples, `make test` a quarter, and `make test-all` and a plain `pytest` all.
 `--hypothesis-profile=explore` looks for new examples.
 """
 
@@ -22,5 +22,5 @@ settings.load_profile("all")
 
 
 def scaled(examples: int) -> settings:
-    """Return settings for this number of examples in `make test-exhaustive`, and the profile's share elsewhere."""
+    """Return settings for this number of examples in `make test-all`, and the profile's share elsewhere."""
     return settings(max_examples=max(2, examples * settings().max_examples // ALL))

@@ -106,7 +106,7 @@ def test_it_translates_the_well_known_sentences():
     assert {one.status for one in outputs} == {"ok"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_its_scores_are_those_of_its_origin():
     origin = json.loads((FOLDER / ORIGIN_FILE).read_text(encoding="utf-8"))
     for found, told in zip(scores(gf.Translator.load("demo")), origin["scores"], strict=True):

@@ -195,6 +195,38 @@ def test_other_damaged_files_are_named(run, name, damage):
         Bundle.load(run)
 
 
+@pytest.mark.parametrize(
+    ("setting", "known"),
+    [
+        ("model.activation", "relu, gelu, silu"),
+        ("model.norm", "post, pre"),
+        ("model.positions", "interleaved, halves, learned, none"),
+        ("tokenizer.kind", "words, characters, bpe, unigram, marian, auto"),
+        ("training.schedule", "paper, cosine, constant"),
+        ("training.optimiser", "auto, adam, adamw, muon"),
+        ("training.precision", "auto, fp32, bf16, fp16"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_a_configuration_with_an_unknown_kind_is_refused_by_name(run, setting, known):
+    name = setting.partition(".")[2]
+    text = (run / "config.toml").read_text()
+    changed = re.sub(rf'^{name} = ".*"$', f'{name} = "newer"', text, flags=re.MULTILINE)
+    assert changed != text
+    (run / "config.toml").write_text(changed)
+    message = rf"config\.toml.*{setting}: expected one of {known}.*, got 'newer'"
+    with pytest.raises(CheckpointError, match=message) as caught:
+        Bundle.load(run)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tokenizer_of_an_unknown_kind_is_refused_by_name(run):
+    path = run / "tokenizer" / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "source": "wordpieces"}))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json: expected words, .* or marian, got 'wordpieces'"):
+        Bundle.load(run)
+
+
 @pytest.mark.parametrize("name", DEEP)
 def test_a_file_that_is_nested_too_deeply_is_named(run, name):
     (run / name).write_text(DEEP[name])

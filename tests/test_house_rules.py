@@ -194,7 +194,8 @@ def test_every_public_name_has_a_docstring():
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if ">>> " in file.read_text()], ids=lambda file: file.stem)
-def test_examples_in_docstrings_give_the_shown_results(file):
+def test_examples_in_docstrings_give_the_shown_results(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # an example may write files
     result = doctest.testmod(import_module(module_name(file)))
     assert result.attempted > 0
     assert result.failed == 0

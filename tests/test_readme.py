@@ -185,8 +185,8 @@ def executed(folder: Path, line: str, client: Callable[[str], Path]) -> str:
     """Run a line of the guide, its trainings shortened, and return what it prints."""
     if " train " in line or " distil " in line:
         line += f" {' '.join(SHORT if ' train adapt ' in line else SMALL)} --set training.checkpoint_every=4"
-    if line.startswith(("glassformer bench", "glassformer estimate")):
-        line += " --seconds 1"
+    if line.startswith(("python -m benchmarks.speed", "glassformer estimate")):
+        line = f"PYTHONPATH={ROOT} {line} --seconds 1"
     if line == "glassformer prepare mine.toml":
         line += f" {' '.join(SMALL)}"  # the folder belongs to a run with these settings
     if " distil " in line:

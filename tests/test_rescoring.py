@@ -1,6 +1,7 @@
 """Rescoring: candidates of several searches, scored by several models, and ranked by the weighted sum."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -251,7 +252,7 @@ def test_a_damaged_file_is_one_clear_error(tmp_path, text):
 
 def test_models_and_weights_have_the_same_number():
     with pytest.raises(ConfigError, match=r"weights\.rescore: expected 2"):
-        Combination(run="run", rescore=("a", "b"), weights=CombinationWeights.equal(1))
+        Combination(run=Path("run"), rescore=(Path("a"), Path("b")), weights=CombinationWeights.equal(1))
 
 
 @pytest.fixture

@@ -277,7 +277,7 @@ def test_unknown_words_do_not_prevent_a_translation(translator):
 
 @pytest.mark.slow
 def test_learned_positions_end_where_the_table_ends(tmp_path, seed):
-    save_run(tmp_path / "run", positions="learned", max_length=11)
+    save_run(tmp_path / "run", steps=30, positions="learned", max_length=11)
     translator = Translator.load(tmp_path / "run")
     texts = ["cat " * 10, "cat " * 11, "a dog"]
     long, too_long, short = translator.translate(texts)

@@ -30,7 +30,7 @@ from glassformer.watch.explorer.payload import mistake_data, payload, point_data
 from glassformer.watch.inspection import MISTAKES, plant
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
-from models import pair_translator, random_model, random_translator
+from models import pair_translator, random_model, random_translator, with_new_activations
 
 Trace = dict[str, Tensor]
 
@@ -62,6 +62,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "pre, no final norms, output bias": {"norm": "pre", "final_norm": False, "output_bias": True, "tie_output": False},
     "even width, three layers": {"d_model": 12, "positions": "halves", "decoder_layers": 3},
 }
+KINDS |= with_new_activations(KINDS.values())
 
 
 def words(count: int) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """Build the documentation (guide, book, reference, decisions) as one static site that needs no network.
 
 python docs/site/build.py                     the whole site, into src/glassformer/site/, for `glassformer learn`
+python docs/site/build.py --changed           the same, but only changed notebooks and a few others are executed; the
+                                              remaining pages have no outputs
 python docs/site/build.py --only attention    these chapters of the book alone, into build/docs/site-attention/
 python docs/site/build.py --pages             the pages that are not executed, into build/docs/site-pages/
 
-A chapter is executed again when it, the library, an experiment's result or the demo model has changed.
+A notebook is executed again when it, the library, an experiment's result or the model has changed. The model is that of
+`make demo` if it has been trained, otherwise the model in the package. After the whole site, `executed.txt` has the
+digest of each notebook's code.
 """
 
 import argparse
@@ -17,14 +21,14 @@ from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
 
 import nbformat
-from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
+from chapters import CHAPTERS, INSIDE, ROOT, WITNESSES, Chapter, changed, executed, parsed, write_record
 from documentation import REFERENCE, documentation
 from doors import DECISIONS, Door, doors
 from links import broken_links
 from maps import MAPS, map_page
 from navigation import reading_minutes
 from notebooks import write_notebooks
-from pages import documents, localised, notebook_page, source_page
+from pages import documents, localised, notebook_page, source_page, with_minutes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -34,7 +38,6 @@ from glassformer.watch.explorer.standalone import write_page
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "src" / "glassformer" / "site"
-DEMO = ROOT / "runs" / "demo"
 STAGE = "demo"
 """The model on the home page and in the explorer: the one in the package."""
 LANGUAGES = {"en": "", "zh": "zh"}
@@ -42,23 +45,24 @@ LANGUAGES = {"en": "", "zh": "zh"}
 
 
 def main() -> None:
-    """Execute the chapters, write pages in both languages, build them, check the links."""
+    """Execute the notebooks, write pages in both languages, build them, check the links."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names such as attention or experiments/beam")
     parser.add_argument("--pages", action="store_true", help="only the pages that are not executed")
+    parser.add_argument("--changed", action="store_true", help="execute only changed notebooks and a few others")
     parser.add_argument("--again", action="store_true", help="execute all chapters again")
     asked = parser.parse_args()
     if asked.pages:
         return build_site({}, "en", BUILD / "site-pages", maps=(), beside=True)
-    if not (DEMO / "model.safetensors").exists():
-        sys.exit(f"{DEMO} does not exist, and the book looks into its model: run `make demo` first")
     if not (INSIDE / "installed").exists():
         sys.exit(f"{INSIDE} does not exist, and pages of the guide use its packages: run `make site`")
     if unknown := set(asked.only or ()) - {chapter.name for chapter in CHAPTERS}:
         sys.exit(f"unknown chapter {', '.join(unknown)}; the chapters are {', '.join(one.name for one in CHAPTERS)}")
     chosen = [chapter for chapter in CHAPTERS if not asked.only or chapter.name in asked.only]
     out = BUILD / "-".join(["site", *(name.replace("/", "-") for name in asked.only or ())])
-    notebooks = execute_all(chosen, asked.again)
+    executing = {*WITNESSES, *changed()} if asked.changed else {chapter.name for chapter in chosen}
+    notebooks = {chapter.name: parsed(chapter.path) for chapter in chosen}
+    notebooks |= execute_all([chapter for chapter in chosen if chapter.name in executing], asked.again)
     rmtree(out, ignore_errors=True)
     for language, folder in LANGUAGES.items():
         pages = {
@@ -77,6 +81,8 @@ def main() -> None:
     if problems := broken_links(out):
         sys.exit("\n".join(problems))
     copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv", "_sources", "jupyter_execute"))
+    if not asked.changed:
+        write_record()
     return say(f"the site: {SITE.relative_to(ROOT)}")
 
 
@@ -105,6 +111,9 @@ def build_site(
     """
     source, doctrees = BUILD / "source" / out.name / language, BUILD / "doctrees" / out.name / language
     rmtree(source, ignore_errors=True)
+    minutes = {name: reading_minutes(notebook, language) for name, notebook in pages.items()}
+    if "overview" in pages:
+        pages |= {"overview": with_minutes(pages["overview"], minutes, language)}
     names = {*pages, *(f"maps/{name}" for name in maps)}
     files: set[str] = set()
     for name, notebook in pages.items():
@@ -134,12 +143,22 @@ def build_site(
         "site_doors": parts,
         "english_doors": english_doors(parts) if language == "zh" else [],
         "notebooks": set(pages) if maps and language == "en" else set(),
-        "reading_minutes": {name: reading_minutes(notebook, language) for name, notebook in pages.items()},
+        "reading_minutes": minutes,
     }
     if language == "zh":
         settings |= {"nb_code_prompt_show": "代码", "nb_code_prompt_hide": "隐藏代码"}
     with patch_docutils(HERE), docutils_namespace():
-        app = Sphinx(source, HERE, out, doctrees, "html", settings, status=None, warningiserror=True)
+        app = Sphinx(
+            source,
+            HERE,
+            out,
+            doctrees,
+            "html",
+            settings,
+            status=None,
+            warningiserror=True,
+            parallel=os.cpu_count() or 1,
+        )
         app.build(force_all=True)
     if app.statuscode:
         sys.exit(app.statuscode)

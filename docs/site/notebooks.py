@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from shutil import copyfile, copytree
 
-import jupytext
 import nbformat
-from chapters import BOOK, CHAPTERS, ROOT, Chapter
+from chapters import BOOK, CHAPTERS, ROOT, Chapter, parsed
 from pages import addresses, with_links
 
 FOLDER = "notebooks"
@@ -38,7 +37,7 @@ def write_notebooks(site: Path) -> None:
 
 def notebook(chapter: Chapter, wheel: str) -> nbformat.NotebookNode:
     """Return a chapter that has not been executed; its links lead to the site's pages, its first cell to the wheel."""
-    made = jupytext.read(chapter.path)
+    made = parsed(chapter.path)
     name = f"{FOLDER}/{chapter.name}"
     address = addresses(chapter.path.parent, name, {one.name for one in CHAPTERS}, "en", set())
     up = "../" * (1 + chapter.name.count("/"))

@@ -4,8 +4,8 @@ import ast
 import hashlib
 import os
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from html import escape
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -28,6 +28,8 @@ CHECKED = {"en": "Checked: show the assertions", "zh": "已验证（查看断言
 """The line that replaces a folded cell of assertions, by language."""
 SOLUTION = {"en": ("Solution", "Hide the solution"), "zh": ("答案", "隐藏答案")}
 """The button that shows the solution of an exercise, and the one that hides it, by language."""
+MINUTES = {"en": "minutes", "zh": "分钟"}
+"""The head of the column of reading times in the overview's table, by language."""
 _HINT = re.compile("<summary>(?:Hint|提示)</summary>")
 """What each exercise has. The folded cells below it, up to the next text, are its solution."""
 
@@ -84,6 +86,21 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
             if markdown := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = chinese_markdown(chapter.name, markdown)
     return notebook
+
+
+def with_minutes(notebook: nbformat.NotebookNode, minutes: Mapping[str, int], language: str) -> nbformat.NotebookNode:
+    """Return the overview with a third column in its table of pages: the minutes that each page takes to read."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and ROW.search(cell.source):
+            cell.source = re.sub(r"^\|.*\|$", partial(_with_cell, minutes, language), cell.source, flags=re.MULTILINE)
+    return notebook
+
+
+def _with_cell(minutes: Mapping[str, int], language: str, line: re.Match[str]) -> str:
+    page, cells = ROW.match(line[0]), line[0].split("|")
+    rule = set(line[0]) <= {"|", "-"}
+    cell = str(minutes.get(page[1], "")) if page else "---" if rule else MINUTES[language]
+    return "|".join([*cells[:3], f" {cell} ", *cells[3:]])
 
 
 def _with_english_anchors(english: str, text: str) -> str:

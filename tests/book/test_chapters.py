@@ -13,7 +13,7 @@ import jupytext
 import nbformat.v4
 import pytest
 import torch
-from chapters import BOOK, CHAPTERS, GUIDE, ROW, Chapter
+from chapters import BOOK, CHAPTERS, GUIDE, Chapter, changed, parsed, write_record
 from navigation import reading_minutes
 from pages import (
     CHECKED,
@@ -69,20 +69,11 @@ def test_next_leads_from_the_overview_through_every_page_of_the_book():
         assert after.path in [(page.path.parent / link).resolve() for link in linked], f"{page.name} → {after.name}"
 
 
-def test_the_overview_says_how_long_each_page_takes():
-    """The site's count of minutes includes outputs, so it is higher than for the text and the code alone."""
-    rows = {row[1]: row[0] for row in ROW.finditer(BY_NAME["overview"].path.read_text(encoding="utf-8"))}
-    for page in BOOK_PAGES[1:]:
-        said = int(re.search(r" \| (\d+) \| [^|]+ \|$", rows[page.name].rstrip())[1])
-        counted = reading_minutes(jupytext.read(page.path), "en")
-        assert counted <= said <= 1.6 * counted + 5, page.name
-
-
 def test_the_path_of_an_hour_takes_an_hour():
     """The overview's first path takes an hour, with 15 seconds for the output of each cell that is not only a check."""
 
     def minutes(name, end):
-        notebook = jupytext.read(BY_NAME[name].path)
+        notebook = parsed(BY_NAME[name].path)
         ends = [number for number, cell in enumerate(notebook.cells) if f"## {end}\n" in f"{cell.source}\n"]
         notebook.cells = notebook.cells[: ends[0] + 1]
         notebook.cells[-1].source = notebook.cells[-1].source.split(f"## {end}")[0]
@@ -96,7 +87,7 @@ def test_the_path_of_an_hour_takes_an_hour():
 
 
 def test_the_tour_shows_its_reader_no_mathematics_and_no_code():
-    cells = jupytext.read(BY_NAME["tour"].path).cells
+    cells = parsed(BY_NAME["tour"].path).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
     assert all({"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])) for cell in code)
     said = [cell.source for cell in cells if cell.cell_type == "markdown"]
@@ -115,7 +106,7 @@ def test_a_newcomer_is_led_to_the_tour_before_any_other_page_of_the_book(page):
 def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
     """A terminal gets the cells line by line, and there a blank line ends each block."""
     compiled = CommandCompiler()
-    for cell in jupytext.read(chapter.path).cells:
+    for cell in parsed(chapter.path).cells:
         pending: list[str] = []
         for line in [*cell.source.splitlines(), ""] if cell.cell_type == "code" else ():
             pending.append(line)
@@ -126,7 +117,7 @@ def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
 
 def unfolded(chapter) -> list[str]:
     """Return the code that a reader of a chapter sees without opening anything."""
-    cells = [cell for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    cells = [cell for cell in parsed(chapter.path).cells if cell.cell_type == "code"]
     return [cell.source for cell in cells if not FOLDED & set(cell.metadata.get("tags", []))]
 
 
@@ -140,7 +131,7 @@ def test_a_visible_cell_is_short():
 def test_assertions_are_folded():
     """An assertion and its expected values belong in a cell with the tags "hide-input" and "check"."""
     for chapter in CHAPTERS:
-        for cell in jupytext.read(chapter.path).cells:
+        for cell in parsed(chapter.path).cells:
             tags = cell.metadata.get("tags", [])
             assert "check" not in tags or "hide-input" in tags
     asserted = re.compile(r"\s*(assert\b|expected =|\w+(\.\w+)*\.assert_\w+\()")
@@ -198,7 +189,7 @@ def test_a_chapter_of_the_model_ends_in_short_with_three_points(name):
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_no_line_of_a_paragraph_begins_like_a_list(chapter):
     """A number with a dot or a bracket at the beginning of a line would begin a numbered list."""
-    cells = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "markdown"]
+    cells = [cell.source for cell in parsed(chapter.path).cells if cell.cell_type == "markdown"]
     if chapter.translation.exists():
         cells.append(chapter.translation.read_text(encoding="utf-8"))
     lines = "\n\n".join(cells).split("\n")
@@ -218,7 +209,7 @@ def test_write_it_yourself_sets_the_tasks_that_the_command_prints_each_with_minu
 
 def test_both_halves_by_hand_compute_with_the_same_tools_words_and_weights():
     forward, backward = (
-        [cell.source for cell in jupytext.read(BOOK / f"{name}.py").cells if cell.cell_type == "code"]
+        [cell.source for cell in parsed(BOOK / f"{name}.py").cells if cell.cell_type == "code"]
         for name in ("by_hand", "by_hand_backward")
     )
     for start in ("def short(", "words = ["):
@@ -273,7 +264,7 @@ def test_a_chapter_without_a_translation_is_read_in_english():
     assert addresses(BOOK, "attention", {"attention"}, "zh", set())("new.py") == "../new.html"
     here = addresses(BOOK, "decoding", {"experiments/beam"}, "zh", set())
     assert here("experiments/beam.py#longer-sentences") == "experiments/beam.html#longer-sentences"
-    table = next(one.source for one in jupytext.read(BY_NAME["overview"].path).cells if "| page |" in one.source)
+    table = next(one.source for one in parsed(BY_NAME["overview"].path).cells if "| page |" in one.source)
     row = "| [Positions](positions.py) |"
     assert row in table
     assert key(table.replace(row, f"| [New](new.py) | What is new? |\n{row}")) == key(table)
@@ -294,7 +285,7 @@ def links(text: str) -> list[str]:
 
 @pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
 def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
-    cells = jupytext.read(chapter.path).cells
+    cells = parsed(chapter.path).cells
     english = [translatable(cell.source) for cell in cells if cell.cell_type == "markdown"]
     texts = translations(chapter.translation)
     assert set(texts) == set(map(key, english))
@@ -305,13 +296,13 @@ def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
         # links to the explorer open it in Chinese
         assert links(re.sub(r"[#&]language=zh\b", "", chinese)) == links(text)
         assert chinese.count("```") == text.count("```")
-    assert localised(chapter, jupytext.read(chapter.path), "zh") is not None
+    assert localised(chapter, parsed(chapter.path), "zh") is not None
 
 
 @pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
 def test_each_label_in_a_picture_of_a_translated_chapter_is_translated(chapter):
     """Add the labels that this test lists to book/zh/pictures.toml."""
-    cells = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    cells = [cell.source for cell in parsed(chapter.path).cells if cell.cell_type == "code"]
     named = set().union(*map(labels, cells))
     assert [label for label in sorted(named) if chinese_label(chapter.name, label) is None] == []
 
@@ -371,7 +362,7 @@ def test_a_label_is_translated_on_its_own_page():
 def test_each_row_of_the_table_is_a_label_of_its_page():
     """Delete the rows that this test lists, or correct them."""
     cells = {
-        chapter.name: [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+        chapter.name: [cell.source for cell in parsed(chapter.path).cells if cell.cell_type == "code"]
         for chapter in CHAPTERS
     }
     buttons = Path(inspect.getfile(player)).read_text(encoding="utf-8")
@@ -384,6 +375,27 @@ def test_each_row_of_the_table_is_a_label_of_its_page():
             pieces = [piece.strip(" ,:“”().=√×") for piece in english.split("{}")]
             unknown += [f"[{page}] {english}"] * any(piece not in text for piece in pieces)
     assert unknown == []
+
+
+def test_code_and_results_change_a_notebook_and_its_text_does_not(tmp_path, monkeypatch):
+    path, results = tmp_path / "new.py", tmp_path / "experiments" / "results" / "new.json"
+    results.parent.mkdir(parents=True)
+    monkeypatch.setattr("chapters.BOOK", tmp_path)
+    monkeypatch.setattr("chapters.RECORD", tmp_path / "executed.txt")
+    monkeypatch.setattr("chapters.CHAPTERS", (Chapter(path, "new"),))
+
+    def is_changed(text: str, code: str, result: str) -> bool:
+        path.write_text(f"# %% [markdown]\n# {text}\n\n# %%\n{code}\n", encoding="utf-8")
+        results.write_text(result, encoding="utf-8")
+        return changed() == {"new"}
+
+    read = 'open("results/new.json")'
+    assert is_changed("A text.", read, "[1]")
+    write_record()
+    assert not is_changed("A text.", read, "[1]")
+    assert not is_changed("Another text.", read, "[1]")
+    assert is_changed("A text.", f"print({read})", "[1]")
+    assert is_changed("A text.", read, "[2]")
 
 
 def test_a_link_of_a_chinese_page_into_the_explorer_opens_it_in_chinese():

@@ -2,11 +2,10 @@
 
 import re
 
-import jupytext
 import nbformat
 import pytest
 from cells import chinese_code, chinese_line, chinese_output, comments, has_words, pattern, printed, tables, without_row
-from chapters import CHAPTERS, EXECUTED
+from chapters import CHAPTERS, EXECUTED, parsed
 from pages import CAPSTONE
 from pictures import chinese_markdown
 
@@ -14,7 +13,7 @@ TRANSLATED = [chapter for chapter in CHAPTERS if chapter.translation.exists()]
 
 
 def code_of(chapter) -> list[str]:
-    code = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    code = [cell.source for cell in parsed(chapter.path).cells if cell.cell_type == "code"]
     solution = [(CAPSTONE / "mine.py").read_text(encoding="utf-8")]  # the chapter "write_it_yourself" shows this file
     return code + solution * (chapter.name == "write_it_yourself")
 
@@ -39,6 +38,7 @@ def test_the_rows_are_in_alphabetical_order_and_have_the_values_of_the_english()
 
 
 @pytest.mark.docs
+@pytest.mark.long
 def test_each_row_is_used():
     """Delete or correct the rows that this test lists: their words are in no chapter. Needs executed chapters."""
     said = {one.words for chapter in CHAPTERS for code in code_of(chapter) for one in comments(code)}

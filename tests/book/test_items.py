@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import jupytext
 import pytest
-from chapters import BOOK
+from chapters import BOOK, parsed
 from maps import MAPS
 from pages import ROOT, definitions, slug
 
@@ -37,7 +36,7 @@ ITEMS = [
 @cache
 def anchors(page: str) -> set[str]:
     """Return the anchors of a chapter's headings."""
-    cells = jupytext.read(BOOK / page).cells
+    cells = parsed(BOOK / page).cells
     lines = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
     return {slug(line.lstrip("# ")) for line in lines if line.startswith("#")}
 

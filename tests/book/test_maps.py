@@ -1,8 +1,7 @@
 """Reading maps link to existing code, chapters, and points of the forward pass."""
 
-import jupytext
 import pytest
-from chapters import BOOK, Chapter
+from chapters import BOOK, Chapter, parsed
 from maps import HEADS, MAPS, OPENS, map_page, place
 from pages import ROOT, definitions, slug
 
@@ -32,7 +31,7 @@ def test_every_step_leads_to_existing_code_chapters_and_points(name, step):
     assert step.get("opens") in {*OPENS, None}
     for chapter in step["chapters"]:
         file, _, anchor = chapter["page"].partition("#")
-        cells = jupytext.read(BOOK / file).cells
+        cells = parsed(BOOK / file).cells
         headings = [line for cell in cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
         assert not anchor or anchor in {slug(line.lstrip("# ")) for line in headings if line.startswith("#")}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from browser.waiting import settled
 from glassformer.watch.explorer.payload import recorded_payload
 
 SENTENCE = "the big black dog sees a cat ."
@@ -69,7 +70,7 @@ def test_a_mistaken_softmax_shows_the_queries_of_a_key(make_translator, explore)
     assert page.locator(".gfz-own th").inner_text() == PREFIX.split()[0]
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", ["post", pytest.param("pre", marks=pytest.mark.long)])
 def test_clicking_operands_leads_from_a_logit_to_the_embedding(make_translator, explore, norm):
     page = explore(make_translator(norm=norm), SENTENCE)
     page.evaluate("(prefix) => glassformer.set({prefix})", PREFIX)
@@ -97,7 +98,7 @@ def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator,
     select(page, f"{CROSS}.output", [1, 4])
     for _ in range(3):
         page.locator(".gfz-receipt .gfz-link").first.click()
-        page.wait_for_timeout(300)
+        settled(page)
     way = page.locator(".gfn-trail button")
     cells = way.evaluate_all("(all) => all.map((one) => one.title)")
     names = [cell.partition("[")[0] for cell in cells]
@@ -113,6 +114,7 @@ def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator,
     assert way.count() == 0  # a number that is not an operand of the previous number ends the trail
 
 
+@pytest.mark.usefixtures("page")
 def test_copied_code_runs(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -122,6 +124,7 @@ def test_copied_code_runs(make_translator, explore):
     assert page.evaluate("navigator.clipboard.readText()").startswith(f"# {CROSS}.scores[0, 1, 2]\n")
 
 
+@pytest.mark.usefixtures("page")
 def test_a_snippet_that_cannot_be_copied_is_shown_and_selected(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")

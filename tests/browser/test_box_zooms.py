@@ -9,10 +9,10 @@ import torch
 
 from browser.test_attention_zoom import PREFIX
 from browser.test_segments import Read
-from browser.test_view import problems
 from browser.waiting import rest, until
-from browser.zooms import SENTENCE, check_on_a_phone, notes, number, open_box, shown, strip, trace_of, value
+from browser.zooms import DESK, SENTENCE, notes, number, open_box, shown, strip, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload, rounded
+from tiers import in_tiers
 
 NETWORK = "decoder.layers.1.feed_forward"
 NETWORKS = [NETWORK, "encoder.layers.0.feed_forward"]
@@ -26,7 +26,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens a box of a page."""
 
     def show(box: str, *, row: int = 2, key: int | None = None, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage")
+        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
         return open_box(page, {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}, changes)
 
     return show
@@ -47,10 +47,10 @@ def receipt(page: Any) -> dict[str, float]:
 # Feed-forward
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", in_tiers(NETWORKS, {NETWORK}))
 def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, network):
     translator = make_translator()
-    page = opened(network, page=explore(translator, SENTENCE, view="stage"))
+    page = opened(network, page=explore(translator, SENTENCE, view="stage", size=DESK))
     trace = trace_of(page, translator)
     hidden, activated = (trace[f"{network}.{point}"][2] for point in ("hidden", "activated"))
     units = [int(text.split()[1]) for text in page.locator(f"{ROWS} th").all_inner_texts()]
@@ -69,15 +69,12 @@ def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, net
     said = page.locator(".gf-zoom h2").inner_text()
     assert said.startswith(f"{above} of {len(activated)} units answer to ")
     assert said.endswith(f"the strongest, unit {units[0]}, pushes toward “{words[0]}”, “{words[1]}”.")
-    for theme in ("light", "dark"):
-        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
-        assert problems(page) == []
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_units_speak_for_the_words_that_python_finds(make_translator, explore, opened, network):
     translator = make_translator()
-    page, read = explore(translator, SENTENCE, view="stage"), Read(translator, SENTENCE)
+    page, read = explore(translator, SENTENCE, view="stage", size=DESK), Read(translator, SENTENCE)
     opened(network, page=page)
     active = read.trace[f"{network}.activated"][0, 2]
     chosen = int(active.argmax())
@@ -92,7 +89,7 @@ def test_units_speak_for_the_words_that_python_finds(make_translator, explore, o
 
 def test_a_units_score_is_its_direct_part(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage"))
+    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage", size=DESK))
     model = rounded(translator.model).requires_grad_(False)
     trace = {name: torch.tensor(numbers) for name, numbers in trace_of(page, translator).items()}
     words = page.locator(".gfz-rows thead th").nth(5).inner_text().split(" − ")
@@ -115,7 +112,7 @@ def test_a_units_score_is_its_direct_part(make_translator, explore, opened):
 
 def test_a_unit_and_every_number_open_their_arithmetic(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage"))
+    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage", size=DESK))
     x, hidden, output = (value(page, f"{NETWORK}.{point}")[2] for point in ("input", "hidden", "output"))
     silent = int(np.argmin(hidden))
     page.locator(".gfz-units [data-stop='units 0']").focus()
@@ -146,7 +143,7 @@ def test_a_unit_and_every_number_open_their_arithmetic(make_translator, explore,
 
 
 def test_a_recorded_network_shows_its_units_and_says_what_it_lacks(make_translator, explore, opened):
-    page = opened(NETWORK, page=explore(make_translator(), SENTENCE, view="stage", data=recorded_payload))
+    page = opened(NETWORK, page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
     activated = value(page, f"{NETWORK}.activated")[2]
     assert f"the strongest is unit {np.argmax(activated)}" in page.locator(".gf-zoom h2").inner_text()
     assert page.locator(f"{ROWS} svg, .gfz-fan path, {ROWS} bdi").count() == 0
@@ -155,9 +152,9 @@ def test_a_recorded_network_shows_its_units_and_says_what_it_lacks(make_translat
     page.locator(".gfz-note", has_text="needs the model").wait_for()
 
 
-@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("activation", ["gelu", pytest.param("silu", marks=pytest.mark.long)])
 def test_other_activations_are_named(make_translator, explore, opened, activation):
-    page = opened(NETWORK, page=explore(make_translator(activation=activation), SENTENCE, view="stage"))
+    page = opened(NETWORK, page=explore(make_translator(activation=activation), SENTENCE, view="stage", size=DESK))
     name = {"gelu": "GELU", "silu": "SiLU"}[activation]
     assert name in page.locator(".gfz-rows thead").inner_text()
     activated = value(page, f"{NETWORK}.activated")[2]
@@ -167,10 +164,10 @@ def test_other_activations_are_named(make_translator, explore, opened, activatio
 # Add & norm
 
 
-@pytest.mark.parametrize("part", SUMS)
+@pytest.mark.parametrize("part", in_tiers(SUMS, {SUMS[1]}))
 def test_the_rows_are_pytorchs_and_add_up(make_translator, explore, opened, part):
     translator = make_translator()
-    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage"))
+    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage", size=DESK))
     trace = trace_of(page, translator)
     names = page.locator(".gfz-step").all_inner_texts()
     assert [name.split("\n")[-1] for name in names][2:] == ["sum", "− mean, ÷ √", "× gain γ", "+ bias β", "result"]
@@ -190,16 +187,13 @@ def test_the_rows_are_pytorchs_and_add_up(make_translator, explore, opened, part
     turn = round(np.degrees(np.arccos(cosine)))
     assert f"turned by {turn}° (cosine {cosine:.2f})".replace("-", "−") in facts[-1]
     assert f"by {turn}°" in page.locator(".gf-zoom h2").inner_text()
-    for theme in ("light", "dark"):
-        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
-        assert problems(page) == []
 
 
 @pytest.mark.parametrize("settings", [{}, PRE])
 def test_the_guesses_are_those_of_the_output_matrix(make_translator, explore, opened, settings):
     translator = make_translator(**settings)
     part = "decoder.layers.0.cross_attention"
-    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage"), prefix=PREFIX)
+    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage", size=DESK), prefix=PREFIX)
     model, trace = rounded(translator.model), trace_of(page, translator)
     last = "added" if settings else "normed"
     facts = page.locator(".gfz-facts").all_inner_texts()
@@ -252,7 +246,7 @@ def test_one_number_opens_the_arithmetic_of_its_column(opened):
 
 def test_with_the_norm_before_the_sub_layer_add_and_norm_are_two_boxes(make_translator, explore, opened):
     translator = make_translator(**PRE)
-    page = explore(translator, SENTENCE, view="stage")
+    page = explore(translator, SENTENCE, view="stage", size=DESK)
     trace = None
     for box, rows, labels in (
         (f"{NETWORK}.norm", ["input", "scaled", "gain", "bias", "normed"], ["from Add below", "to Feed forward above"]),
@@ -281,7 +275,9 @@ def test_with_the_norm_before_the_sub_layer_add_and_norm_are_two_boxes(make_tran
         assert page.locator(".gf-zoom h2").inner_text().startswith(start)
 
 
-@pytest.mark.parametrize("mistake", ["norm_order", "residual_normed", "unbiased_norm"])
+@pytest.mark.parametrize(
+    "mistake", ["norm_order", "residual_normed", pytest.param("unbiased_norm", marks=pytest.mark.long)]
+)
 def test_the_rows_are_true_under_a_mistake(opened, mistake):
     page = opened(f"{NETWORK}.add", mistakes=[mistake], prefix=PREFIX)
     rows = {
@@ -306,7 +302,9 @@ def test_rows_from_another_sentence_are_said(opened):
 
 
 def test_a_recorded_sum_shows_all_but_the_guesses(make_translator, explore, opened):
-    page = opened(f"{NETWORK}.add", page=explore(make_translator(), SENTENCE, view="stage", data=recorded_payload))
+    page = opened(
+        f"{NETWORK}.add", page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload)
+    )
     assert page.locator(".gfz-room .gfz-strip").count() == 7
     assert "guess" not in page.locator(".gfz-room").inner_text()
     assert page.locator(".gf-zoom h2").inner_text().startswith("This step turns the vector of")
@@ -315,9 +313,16 @@ def test_a_recorded_sum_shows_all_but_the_guesses(make_translator, explore, open
 # The frame that all opened boxes share
 
 
-@pytest.mark.parametrize("kind", ["feed_forward", "feed_forward.add", "self_attention.add"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "feed_forward",
+        *(pytest.param(f"{one}.add", marks=pytest.mark.long) for one in ("feed_forward", "self_attention")),
+    ],
+)
+@pytest.mark.usefixtures("page")
 def test_a_box_opens_by_two_clicks_and_closes_by_escape_back_and_the_map(make_translator, explore, kind):
-    page = explore(make_translator(), SENTENCE, view="stage")
+    page = explore(make_translator(), SENTENCE, view="stage", size=DESK)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.locator(".gfs-knot").wait_for(state="attached")
     box = page.locator(f'.gfs-box[data-box="decoder.{kind}"]')
@@ -346,7 +351,9 @@ def test_a_box_opens_by_two_clicks_and_closes_by_escape_back_and_the_map(make_tr
     until(page, "glassformer.app.state.zoom === null")
 
 
-@pytest.mark.parametrize(("box", "first"), [(NETWORK, "activated 0"), (f"{NETWORK}.add", "normed")])
+@pytest.mark.parametrize(
+    ("box", "first"), [(NETWORK, "activated 0"), pytest.param(f"{NETWORK}.add", "normed", marks=pytest.mark.long)]
+)
 def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     page = opened(box)
     assert page.locator(".gfz-room [tabindex='0']").count() == 1
@@ -373,54 +380,16 @@ def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     until(page, f"glassformer.app.state.zoom?.box === '{box}'")
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("box", [NETWORK, f"{NETWORK}.add", "encoder.layers.0.self_attention.add"])
-def test_nothing_scrolls_overlaps_or_is_small_on_a_desk(opened, size, language, box):
-    page = opened(box)
-    page.evaluate("(language) => glassformer.app.show({language})", language)
-    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-    over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
-    for part in (".gfz-scroll", ".gfz-about", ".gf-zoom"):
-        until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
-    small = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
-      one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
-    assert page.evaluate(small) == []
-    crossing = """() => {
-      const texts = [...document.querySelectorAll(".gfz-room :is(p, button, text, th, td, bdi)")].filter(
-        (one) => one.checkVisibility() && one.textContent.trim() && ![...one.children].some((child) =>
-          child.matches("p, button, text, bdi, span")));
-      const boxes = texts.map((one) => {
-        const range = document.createRange();
-        range.selectNodeContents(one);
-        return { text: one.textContent, box: range.getBoundingClientRect() };
-      });
-      return boxes.flatMap((one, at) => boxes.slice(at + 1).filter((other) =>
-        Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left) > 1 &&
-        Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top) > 4,
-      ).map((other) => [one.text, other.text]));
-    }"""
-    assert page.evaluate(crossing) == []
-
-
-@pytest.mark.parametrize("box", ["decoder.layers.1.cross_attention", NETWORK, f"{NETWORK}.add"])
-def test_on_a_phone_the_panel_keeps_its_measures_and_scrolls_inside_itself(opened, box):
-    page = opened(box)
-    check_on_a_phone(page)
-    assert page.locator(".gfz-scroll").evaluate("(one) => one.scrollHeight <= one.clientHeight")
-    ends = page.locator(".gfz-rows, .gfz-query").evaluate_all(
-        "(all) => all.map((one) => one.getBoundingClientRect().y)"
-    )
-    table = page.locator(".gfz-rows")
-    if table.count():
-        end = table.bounding_box()
-        assert end["y"] + end["height"] <= max(ends)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.parametrize("settings", [{"d_model": 48, "heads": 4, "d_ff": 7}, {"d_ff": 600}, {"encoder_layers": 6}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"d_model": 48, "heads": 4, "d_ff": 7},
+        pytest.param({"d_ff": 600}, marks=pytest.mark.long),
+        pytest.param({"encoder_layers": 6}, marks=pytest.mark.long),
+    ],
+)
 def test_other_shapes_are_drawn(make_translator, explore, opened, settings):
-    page = explore(make_translator(**settings), SENTENCE, view="stage")
+    page = explore(make_translator(**settings), SENTENCE, view="stage", size=DESK)
     for box in (NETWORK, f"{NETWORK}.add", "encoder.layers.0.feed_forward", "encoder.layers.1.feed_forward.add"):
         opened(box, page=page)
         until(page, f"document.querySelector('.gfz-room .gfz-strip') && glassformer.app.state.zoom.box === '{box}'")

@@ -21,10 +21,11 @@ from glassformer.watch.explorer.remote import Remote, unbatched
 from glassformer.watch.explorer.standalone import write_page
 from glassformer.watch.inspection.changes import Changes, changed
 from models import pair_translator
+from tiers import in_tiers
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
-LARGE = {"d_model": 256, "d_ff": 1310, "encoder_layers": 1, "decoder_layers": 1}
+LARGE = {"d_model": 256, "d_ff": 1310, "encoder_layers": 1, "decoder_layers": 1, "extra_length": 5}
 """Settings of a model that has a few parameters too many for a page."""
 HOSTILE = [
     "</script><script>pwned()</script>",
@@ -37,6 +38,7 @@ HOSTILE = [
     "مرحبا",
     "👩‍👩‍👧",
 ]
+HOSTS = ["written", "served", "cell", "exported"]
 SHOW = "(looks) => glassformer.app.show(looks)"
 READY = "() => glassformer.ready.then(() => null)"
 FORBIDDEN = """async () => {
@@ -230,7 +232,7 @@ def test_a_page_from_a_file_plays_the_training_back(make_translator, written):
     assert checkpoint["loss"] == pytest.approx(abs(log_prob() - exact), abs=1e-4)
 
 
-@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+@pytest.mark.parametrize("host", HOSTS)
 def test_all_hosts_show_the_same_numbers(make_translator, request, host):
     translator = make_translator()
     frame = request.getfixturevalue(host)(translator)
@@ -239,7 +241,7 @@ def test_all_hosts_show_the_same_numbers(make_translator, request, host):
         np.testing.assert_allclose(numbers(frame, name), expected(translator, name, {}), atol=1e-4)
 
 
-@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+@pytest.mark.parametrize("host", in_tiers(HOSTS, {"exported"}))
 def test_the_first_chapter_begins_alike_and_leads_to_the_other_sentence(tmp_path, request, host):
     tired, wide = (example.source for example in CLASSIC[1:3])
     frame = request.getfixturevalue(host)(pair_translator(tmp_path), tired)
@@ -250,7 +252,7 @@ def test_the_first_chapter_begins_alike_and_leads_to_the_other_sentence(tmp_path
     assert frame.evaluate("glassformer.app.state.sentence") == wide
 
 
-@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+@pytest.mark.parametrize("host", in_tiers(HOSTS, {"served", "exported"}))
 def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host):
     words = " ".join(HOSTILE)
     translator = make_translator(words, words, name="<b onclick=pwned()>run")
@@ -268,7 +270,7 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     assert frame.evaluate("globalThis.harm ?? null") is None
 
 
-@pytest.mark.parametrize("host", ["served", "cell"])
+@pytest.mark.parametrize("host", in_tiers(["served", "cell"], {"served"}))
 def test_python_computes_a_model_too_large_for_the_page(make_translator, request, host):
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
@@ -321,7 +323,7 @@ def test_a_served_model_opens_the_words_that_its_search_has_weighed(make_transla
     tab.locator(".gfz-note", has_text="nearest words need the whole table").wait_for()
 
 
-@pytest.mark.parametrize("host", ["served", "cell"])
+@pytest.mark.parametrize("host", in_tiers(["served", "cell"], {"served"}))
 def test_the_words_of_a_large_models_units_are_fetched_when_asked_for(make_translator, request, host):
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
@@ -340,7 +342,10 @@ def test_the_words_of_a_large_models_units_are_fetched_when_asked_for(make_trans
     assert frame.get_by_role("button", name="Name the words of the units").count() == 0
 
 
-@pytest.mark.parametrize(("host", "settings"), [("served", {}), ("served", LARGE), ("cell", LARGE)])
+@pytest.mark.parametrize(
+    ("host", "settings"),
+    [("served", {}), ("cell", LARGE), pytest.param("served", LARGE, marks=pytest.mark.long)],
+)
 def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_translator, request, host, settings):
     translator = make_translator(**settings)
     frame, word = request.getfixturevalue(host)(translator), Word(translator, SENTENCE)
@@ -359,7 +364,9 @@ def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_tr
     assert sorted(gradient for _, gradient in table(frame, 2)) == pytest.approx(effects, abs=1e-4)
 
 
-@pytest.mark.parametrize(("host", "options"), [("written", {"recorded": True}), ("exported", {})])
+@pytest.mark.parametrize(
+    ("host", "options"), [("written", {"recorded": True}), pytest.param("exported", {}, marks=pytest.mark.long)]
+)
 def test_a_large_model_without_python_shows_its_recording_and_a_note(make_translator, request, host, options):
     requests: list[str] = []
     request.getfixturevalue("page").on("request", lambda one: requests.append(one.url))
@@ -378,7 +385,7 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
     assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data", "about"}
 
 
-@pytest.mark.parametrize("host", ["served", "cell"])
+@pytest.mark.parametrize("host", in_tiers(["served", "cell"], {"served"}))
 def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, host):
     translator, early = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early.model, 16)

@@ -85,6 +85,7 @@ def blank(page: Any, tmp_path: Any, body: str = "") -> Any:
     return page
 
 
+@pytest.mark.usefixtures("page")
 def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore):
     translator = make_translator()
     page = explore(translator, SENTENCE)
@@ -125,6 +126,7 @@ def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore
     assert len(address(page)) < 120
 
 
+@pytest.mark.usefixtures("page")
 def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator, explore):
     page = explore(make_translator(), SENTENCE, view="stage")
     before = page.evaluate("history.length")
@@ -135,12 +137,10 @@ def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator
 
 
 def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage")
-    file, alert = page.url, page.get_by_role("alert")
+    translator = make_translator(extra_length=1)
     for fragment in BAD:
-        page.goto("about:blank")
-        page.goto(f"{file}#{quote(fragment[1:], safe='=%&')}")
-        page.evaluate("() => glassformer.ready.then(() => null)")
+        page = explore(translator, SENTENCE, view="stage", fragment=quote(fragment[1:], safe="=%&"))
+        alert = page.get_by_role("alert")
         assert "the link is ignored" in alert.text_content(), fragment
         assert alert.is_visible(), fragment
         seen = page.evaluate(SEEN)
@@ -189,7 +189,7 @@ def test_only_the_older_view_reads_the_address(page, tmp_path, make_translator):
     assert page.evaluate("views.map((view) => view.app.changes.scale)") == [False, True]
 
 
-@pytest.mark.parametrize("sandbox", ["", 'sandbox="allow-scripts"'])
+@pytest.mark.parametrize("sandbox", [pytest.param("", marks=pytest.mark.long), 'sandbox="allow-scripts"'])
 def test_a_page_in_a_frame_works_without_an_address(page, tmp_path, make_translator, sandbox):
     blank(page, tmp_path, f'<iframe {sandbox} style="width:900px;height:700px"></iframe>')
     text = page_html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
@@ -216,6 +216,7 @@ def test_a_notebooks_address_is_left_alone(page, tmp_path, make_translator):
     assert not page.get_by_role("alert").is_visible()
 
 
+@pytest.mark.usefixtures("page")
 def test_the_link_is_copied_or_shown(make_translator, explore):
     page = explore(make_translator(), SENTENCE, fragment="#positions=false&sheet=true&panel=changes")
     page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
@@ -239,7 +240,6 @@ def test_a_link_restores_the_explained_word(make_translator, explore):
     fragment = address(page)
     assert "row=1" in fragment
     assert "panel=why" in fragment
-    page.goto("about:blank")
     page = explore(translator, SENTENCE, fragment=fragment)
     page.get_by_role("heading", name="Why").wait_for()
     assert page.evaluate("[glassformer.app.state.panel, glassformer.app.state.row]") == ["why", 1]

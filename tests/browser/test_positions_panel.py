@@ -48,7 +48,7 @@ def matrices(page: Any) -> dict[str, list[float]]:
     }
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+@pytest.mark.parametrize("layout", ["interleaved", pytest.param("halves", marks=pytest.mark.long)])
 def test_the_matrix_maps_one_position_to_the_other(positions, layout):
     page, table = positions(positions=layout), gf.sinusoids(64, 24, layout)
     for position, shift, pair in ((0, 1, 0), (3, 2, 1), (7, 40, 4), (10, 53, 11)):

@@ -17,7 +17,7 @@ STATE = "(({ state }) => ({ text: state.result.current.text, heads: state.heads 
 @pytest.fixture
 def opened(make_translator, explore):
     """Return a translator, and its page."""
-    translator = make_translator()
+    translator = make_translator(extra_length=6)
     return translator, explore(translator, SENTENCE)
 
 
@@ -41,7 +41,7 @@ def texts(svg: Path) -> list[str]:
     return [one.text or "" for one in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+@pytest.mark.parametrize("kind", [pytest.param("SVG", marks=pytest.mark.long), "PNG"])
 def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
     _, page = opened
     path = saved(page, ".gfn", kind, tmp_path)
@@ -49,7 +49,7 @@ def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
     page.get_by_role("button", name=f"Save as {kind}").wait_for()
 
 
-@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+@pytest.mark.parametrize("kind", ["SVG", pytest.param("PNG", marks=pytest.mark.long)])
 def test_a_menu_closes_and_the_page_says_what_is_saved(opened, tmp_path, kind):
     _, page = opened
     page.evaluate("glassformer.app.show({view: 'stage'})")
@@ -121,7 +121,7 @@ def test_a_picture_on_paper_is_light(opened, tmp_path):
     assert dark.partition("</desc>")[2] == light.partition("</desc>")[2]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_the_beam_tree_is_saved_as_it_is_drawn(opened, tmp_path, theme):
     _, page = opened
     page.evaluate(f"glassformer.app.show({{theme: '{theme}'}})")
@@ -132,7 +132,7 @@ def test_the_beam_tree_is_saved_as_it_is_drawn(opened, tmp_path, theme):
     assert saved(page, ".gf-beam", "PNG", tmp_path).stat().st_size > 1000
 
 
-@pytest.mark.parametrize("positions", ["interleaved", "learned"])
+@pytest.mark.parametrize("positions", ["interleaved", pytest.param("learned", marks=pytest.mark.long)])
 def test_the_positions_are_saved(make_translator, explore, tmp_path, positions):
     page = explore(make_translator(positions=positions), SENTENCE)
     open_panel(page, "positions")
@@ -178,7 +178,7 @@ def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):
     assert inner.evaluate("glassformer.app.changes.mistakes") == ["no_scale"]
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1920, 1200), (390, 844)])
+@pytest.mark.parametrize("size", [(1440, 900), pytest.param((1920, 1200), marks=pytest.mark.long), (390, 844)])
 def test_the_figure_is_saved_with_its_sentence_and_words(make_translator, explore, tmp_path, size):
     translator = make_translator()
     page = explore(translator, SENTENCE, view="stage")

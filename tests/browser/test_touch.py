@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from browser.test_stage import SENTENCE, settled, shown, stage, tab_stops  # noqa: F401
-from browser.waiting import open_panel, translate, until
+from browser.test_stage import SENTENCE, shown, stage, tab_stops  # noqa: F401
+from browser.waiting import open_panel, settled, translate, until
 
 SMALL = (1280, 720)
 PHONE = (390, 844)
@@ -42,8 +42,13 @@ def middle(page: Any, selector: str) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.parametrize("size", [(1440, 900), SMALL])
-@pytest.mark.parametrize("way", ["label", "pencil", "between", "double", "letters"])
+WAYS = ["label", "pencil", "between", "double", "letters"]
+
+
+@pytest.mark.parametrize(
+    ("way", "size"),
+    [*((way, SMALL) for way in WAYS), *(pytest.param(way, (1440, 900), marks=pytest.mark.long) for way in WAYS)],
+)
 def test_a_sentence_of_ones_own_is_entered_at_the_first_try(stage, size, way):  # noqa: F811
     page = stage(size)
     until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
@@ -142,9 +147,9 @@ def test_the_mouse_leaves_no_frame_around_the_figure(stage):  # noqa: F811
     assert "gfs-figure-svg" in page.evaluate(OUTLINE)
 
 
-@pytest.mark.parametrize("size", [(1440, 900), SMALL, PHONE])
+@pytest.mark.parametrize("size", [(1440, 900), pytest.param(SMALL, marks=pytest.mark.long), PHONE])
 def test_controls_without_words_are_named_under_the_pointer(make_translator, explore, size):
-    page = explore(make_translator(), SENTENCE, view="stage", examples=[SENTENCE, "a dog sleeps ."])
+    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=[SENTENCE, "a dog sleeps ."])
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.locator(".gfs-knot").wait_for(state="attached")
     states = [
@@ -168,7 +173,7 @@ def test_controls_without_words_are_named_under_the_pointer(make_translator, exp
     assert page.evaluate(NAMELESS) == []
 
 
-@pytest.mark.parametrize("size", [(1440, 900), SMALL, PHONE])
+@pytest.mark.parametrize("size", [(1440, 900), pytest.param(SMALL, marks=pytest.mark.long), PHONE])
 def test_one_click_on_the_figure_says_why_the_lit_word_is_written(stage, size):  # noqa: F811
     page = stage(size)
     page.evaluate("glassformer.app.show({ row: 1 })")
@@ -195,12 +200,19 @@ TOPS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("examples", [[SENTENCE], []], ids=["example", "own"])
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("language", "examples"),
+    [
+        ("zh", []),
+        pytest.param("en", [SENTENCE], marks=pytest.mark.long),
+        pytest.param("en", [], marks=pytest.mark.long),
+        pytest.param("zh", [SENTENCE], marks=pytest.mark.long),
+    ],
+)
 def test_what_is_measured_does_not_move_the_figure_on_a_phone(make_translator, explore, page, examples, language):
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     page.add_init_script(f"({TOPS})()")
-    translator = make_translator()
+    translator = make_translator(extra_length=6)
     sentence = SENTENCE if examples else "a dog sleeps ."
     explore(translator, SENTENCE, view="stage", examples=examples, fragment=f"language={language}")
     if not examples:
@@ -215,7 +227,7 @@ def test_what_is_measured_does_not_move_the_figure_on_a_phone(make_translator, e
         assert page.locator(".gfs-more-text").text_content().startswith(first.split(".")[0])
 
 
-@pytest.mark.parametrize("size", [(1440, 900), SMALL])
+@pytest.mark.parametrize("size", [pytest.param((1440, 900), marks=pytest.mark.long), SMALL])
 def test_the_second_translation_is_read_in_a_low_window(make_translator, explore, size):
     page = explore(make_translator(), SENTENCE, view="stage", fragment='second={"text":"the+black+dog+sleeps+."}')
     page.set_viewport_size({"width": size[0], "height": size[1]})

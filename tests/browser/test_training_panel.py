@@ -130,7 +130,9 @@ def test_playing_goes_through_all_checkpoints_and_stops(stopped):
     assert [row[0] for row in rows(stopped)] == ["step 8", "step 64", "step 512", "final"]
 
 
-@pytest.mark.parametrize("ending", ["pause", "other panel", "close"])
+@pytest.mark.parametrize(
+    "ending", ["pause", *(pytest.param(one, marks=pytest.mark.long) for one in ("other panel", "close"))]
+)
 def test_playing_can_be_stopped(stopped, ending):
     panel = stopped.locator(".gf-training")
     panel.get_by_role("button", name="▶ Play").click()
@@ -188,21 +190,6 @@ def test_weights_from_before_the_first_loss_have_no_mark_beside_the_curve(make_t
     page.get_by_role("slider", name="Checkpoint").press("Home")
     page.get_by_role("img", name="Curve of the loss; at step 8: ").wait_for()
     assert page.locator(".gf-cursor").count() == 1
-
-
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
-def test_the_curve_and_its_controls_are_not_cut(page, make_translator, explore, size):
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    explore(make_translator(), SENTENCE, view="stage", label_smoothing=0.1, **checkpoints(make_translator))
-    page.evaluate("glassformer.app.show({sheet: true, panel: 'training'})")
-    play = page.get_by_role("button", name="▶ Play").last.bounding_box()
-    body = page.locator(".gfs-sheet-body").bounding_box()
-    assert play["y"] + play["height"] <= body["y"] + body["height"]
-    assert page.locator(".gfs-sheet-body").evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
-    letters = page.locator(".gf-training svg text").first.evaluate(
-        "(one) => parseFloat(getComputedStyle(one).fontSize) * one.ownerSVGElement.getScreenCTM().a"
-    )
-    assert letters >= 12
 
 
 def test_the_floor_of_the_smoothed_loss_is_that_of_pytorch(make_translator, explore):

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import glassformer as gf
-from browser.test_view import problems
 from browser.waiting import until
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch.explorer import server
@@ -167,6 +166,7 @@ def test_the_keyboard_moves_keeps_and_lets_go(explore, turnable):
     assert shown(page) == pytest.approx(before)
 
 
+@pytest.mark.usefixtures("page")
 def test_the_button_plays_the_drag_and_then_leads_on(explore, turnable):
     page = opened(explore, turnable)
     turn = opening(page)["turn"]
@@ -382,30 +382,6 @@ def test_a_recording_shows_the_beam_but_does_not_turn_it(explore, turnable):
     assert page.locator(".gf-ray-pill").get_attribute("title") is None
     assert "is a recording" in page.locator(".gf-ray-said").inner_text()
     assert page.get_by_role("button", name="See the whole figure").is_visible()
-
-
-@pytest.mark.parametrize(
-    ("scheme", "language", "width", "height"),
-    [("light", "en", 1440, 900), ("dark", "zh", 1280, 720), ("light", "zh", 390, 844), ("dark", "en", 390, 844)],
-)
-def test_the_scene_is_accessible_and_fits(page, explore, turnable, scheme, language, width, height):
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": height})
-    page = explore(turnable, SENTENCE, view="stage", fragment=f"{CHAPTER}&language={language}")
-    page.locator(".gf-ray-tug data").first.wait_for()
-    for _ in range(2):
-        assert problems(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        main = page.locator(".gf-ray .gfs-dark").bounding_box()
-        assert main["y"] + main["height"] <= height
-        box = page.locator(".gf-ray-dot").bounding_box()
-        assert (box["width"], box["height"]) == (44, 44)
-        assert page.locator(".gf-ray-dot").evaluate("(one) => getComputedStyle(one).touchAction") == "none"
-        page.locator(".gf-ray .gfs-dark").click()
-        until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
-        rest(page)
-        page.evaluate("glassformer.reset()")
-        rest(page)
 
 
 def test_python_behind_the_page_computes_when_the_dot_rests(browser, turnable, serving, monkeypatch):

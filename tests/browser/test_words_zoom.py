@@ -11,7 +11,7 @@ import torch
 
 from browser.test_view import problems
 from browser.waiting import rest, until
-from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, number, open_box, trace_of, value
+from browser.zooms import DESK, SENTENCE, SMALL, number, open_box, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload
 
 SOFTMAX, LINEAR = "decoder.softmax", "decoder.linear"
@@ -26,7 +26,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens Linear or Softmax of a page."""
 
     def show(box: str = SOFTMAX, *, row: int = ROW, key: int | None = None, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage")
+        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
         return open_box(page, {"zoom": {"box": box, "key": key}, "row": row}, changes)
 
     return show
@@ -49,10 +49,10 @@ def said(page: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize("box", [SOFTMAX, LINEAR])
+@pytest.mark.parametrize("box", [SOFTMAX, pytest.param(LINEAR, marks=pytest.mark.long)])
 def test_the_competing_words_have_pytorchs_numbers(make_translator, explore, opened, box):
     translator = make_translator()
-    page = opened(box, page=explore(translator, SENTENCE, view="stage"))
+    page = opened(box, page=explore(translator, SENTENCE, view="stage", size=DESK))
     trace = trace_of(page, translator)
     logits, log_probs = trace["logits"][ROW], trace["log_probs"][ROW]
     count = len(logits)
@@ -74,7 +74,7 @@ def test_the_competing_words_have_pytorchs_numbers(make_translator, explore, ope
 
 def test_a_words_logit_opens_its_arithmetic(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
     trace = trace_of(page, translator)
     page.locator(f"{ROWS} td:nth-child(2) button").nth(2).click()
     until(page, "glassformer.app.state.selected?.name === 'logits'")
@@ -147,7 +147,7 @@ def test_the_temperature_of_the_box_is_that_of_the_sentence_and_of_the_chapter(o
 
 def test_every_word_of_the_vocabulary_has_a_tick_and_is_found(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(LINEAR, page=explore(translator, SENTENCE, view="stage"))
+    page = opened(LINEAR, page=explore(translator, SENTENCE, view="stage", size=DESK))
     logits = trace_of(page, translator)["logits"][ROW]
     ticks = page.locator("[data-stop='ticks']")
     assert ticks.get_attribute("aria-valuemax") == str(len(logits) - 1)
@@ -180,7 +180,7 @@ def test_a_forced_word_is_said_to_be_forced(opened):
 
 
 def test_a_word_that_the_beam_chose_is_said_so(make_translator, explore, opened):
-    page = explore(make_translator(seed=6), SENTENCE, view="stage")
+    page = explore(make_translator(seed=6), SENTENCE, view="stage", size=DESK)
     row = page.evaluate("""async () => {
       const { hypothesis } = glassformer.app.result.current;
       const { shape: [rows, width], data } = await glassformer.value("log_probs");
@@ -202,7 +202,7 @@ def test_the_step_with_the_closest_words_is_offered_where_there_is_little_to_cho
     translator = make_translator()
     with torch.no_grad():
         translator.model.output.weight.mul_(12)
-    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
     log_probs = trace_of(page, translator)["log_probs"]
     best = np.sort(np.exp(log_probs), -1)
     row = int(np.argmax(best[:, -1]))
@@ -257,11 +257,12 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
 @pytest.mark.parametrize("panel", ["why", "beam"])
 def test_addresses_of_the_sheet_open_the_box(make_translator, explore, panel):
     fragment = f"#view=stage&sheet=true&panel={panel}"
-    page = explore(make_translator(), SENTENCE, fragment=fragment, view="stage")
+    page = explore(make_translator(), SENTENCE, fragment=fragment, view="stage", size=DESK)
     page.locator(f".gfz-panel .gf-{panel}").wait_for()
     assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [SOFTMAX, False]
 
 
+@pytest.mark.usefixtures("page")
 def test_an_address_reopens_the_word_and_the_segment(opened):
     page = opened(key=7)
     page.locator("[data-stop='logit 7']").click()
@@ -294,16 +295,19 @@ def test_the_keyboard_reaches_every_word(opened):
 
 
 def test_a_recording_shows_its_words_and_says_what_it_lacks(explore, make_translator, opened):
-    page = opened(page=explore(make_translator(), SENTENCE, view="stage", data=recorded_payload))
+    page = opened(page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
     assert all(column(page, 2))
     assert page.locator("[data-stop='product'], .gfz-fan:first-child path").count() == 0
     page.locator(".gfz-whole .gfz-note", has_text="needs the model").wait_for()
     assert page.get_by_role("button", name="Beam", exact=True).count() == 1
 
 
-@pytest.mark.parametrize("settings", [{"norm": "pre"}, {"tie_output": False}, {"heads": 1, "decoder_layers": 3}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"norm": "pre"}, {"tie_output": False}, pytest.param({"heads": 1, "decoder_layers": 3}, marks=pytest.mark.long)],
+)
 def test_other_models_open(make_translator, explore, opened, settings):
-    page = opened(page=explore(make_translator(**settings), SENTENCE, view="stage"), row=0)
+    page = opened(page=explore(make_translator(**settings), SENTENCE, view="stage", size=DESK), row=0)
     below = page.locator(".gfz-outside text").first.text_content()
     assert below == f"from {'Norm' if 'norm' in settings else 'Add & norm'} below"
     lines = dict(receipt(page))
@@ -313,49 +317,13 @@ def test_other_models_open(make_translator, explore, opened, settings):
     assert number(lines["= logit"]) == pytest.approx(logit, abs=0.0051)
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
-@pytest.mark.parametrize("box", [SOFTMAX, LINEAR])
-def test_nothing_scrolls_on_a_desk_and_axe_finds_nothing(opened, size, box):
-    page = opened(box)
-    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-    over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
-    for part in (".gfz-scroll", ".gf-zoom"):
-        until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
-    assert page.evaluate(SMALL) == []
-    grounds = "(all) => [...new Set(all.map((one) => getComputedStyle(one).backgroundColor))].length"
-    # all other steps have the same background
-    assert page.locator(".gfz-step:not([aria-current]) i").evaluate_all(grounds) == 1
-    page.locator("[data-stop^='word ']").nth(3).click()  # a word other than the written one
-    for theme in ("light", "dark"):
-        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
-        page.evaluate(FRAMES)
-        assert problems(page) == []
-
-
-@pytest.mark.parametrize("panel", ["numbers", "why", "beam"])
-def test_on_a_phone_the_panel_scrolls_inside_itself(opened, panel):
-    page = opened()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate("(panel) => glassformer.app.show({panel})", panel)
-    page.locator({"numbers": ROWS, "why": ".gfz-panel h3", "beam": ".gfz-panel svg"}[panel]).first.wait_for()
-    check_on_a_phone(page)
-    if panel == "numbers":
-        table, strip = (page.locator(one).bounding_box() for one in (".gfz-words", ".gfz-box:has([data-stop='ticks'])"))
-        assert table["y"] + table["height"] <= strip["y"]
-        assert page.locator(ROWS).first.bounding_box()["height"] >= 24
-    for button in page.locator(".gfz-bar button:visible").all():
-        box = button.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
-
-
 def as_shown(value: float, text: str) -> bool:
     """Return whether a number, rounded to the digits of a text, is the text's number."""
     decimals = len(text.partition(".")[2])
     return abs(round(value, decimals) - number(text.replace("\u202f", ""))) < 10.0**-decimals / 4
 
 
-@pytest.mark.parametrize("temperature", ["1", "0.7"])
+@pytest.mark.parametrize("temperature", [pytest.param("1", marks=pytest.mark.long), "0.7"])
 def test_a_reader_with_a_calculator_gets_the_powers_that_are_shown(opened, temperature):
     page = opened()
     page.evaluate(SLIDER, ["Temperature", temperature])

@@ -19,9 +19,37 @@ def until(page: Any, condition: str) -> None:
     )
 
 
+COUNT_TIMERS = """(() => {
+  const { setTimeout: later, clearTimeout: cancel } = globalThis;
+  globalThis.soon = new Set();
+  globalThis.setTimeout = (act, wait = 0, ...given) => {
+    const id = later(() => (soon.delete(id), act(...given)), wait);
+    if (wait < 50) soon.add(id); // a longer timer is not work: it waits for the reader
+    return id;
+  };
+  globalThis.clearTimeout = (id) => (soon.delete(id), cancel(id));
+})()"""
+"""A script that runs before the page's own scripts, and counts the timers that split the page's work into parts."""
+
+
+def settled(page: Any) -> None:
+    """Wait until the page has computed and drawn everything for its present state."""
+    page.evaluate("""async () => {
+      for (const last = performance.now() + 20000; performance.now() < last; ) {
+        await new Promise(requestAnimationFrame);
+        await scheduler.postTask(() => {}, { priority: "background" }); // after all that the page has begun
+        if (!soon.size && !glassformer.app.state.busy) return;
+      }
+      throw new Error("the page does not come to rest");
+    }""")
+
+
 def rest(page: Any) -> None:
-    """Wait until the present state is an entry of the history; a state that follows within 400 ms would replace it."""
-    page.wait_for_timeout(450)
+    """Make the present state an entry of the history, which a state that follows within 400 ms would replace."""
+    page.evaluate("""() => {
+      const later = performance.now() + 450 - Performance.prototype.now.call(performance);
+      performance.now = () => Performance.prototype.now.call(performance) + later;
+    }""")
 
 
 def translate(page: Any, text: str) -> None:

@@ -5,41 +5,48 @@ from typing import Any
 
 import numpy as np
 
+from browser.waiting import settled
 from traces import python_trace, rounded
 
 SENTENCE = "the big black dog sees a cat ."
 FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+DESK = 1440, 900
 SHOW = """([looks, heads]) => {
   const { app } = glassformer;
   app.show({ ...looks, heads: { ...app.state.heads, ...heads } });
 }"""
 SMALL = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
   one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
-STILL = "() => Promise.all(document.getAnimations().map((one) => one.finished)).then(() => null)"
+READ = """(slider) => {
+  const press = (key) => slider.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  slider.focus();
+  return Array.from({ length: Number(slider.ariaValueMax) + 1 }, (_, at) => {
+    press(at ? "ArrowRight" : "Home");
+    if (Number(slider.ariaValueNow) !== at) throw new Error(`at ${slider.ariaValueNow} instead of ${at}`);
+    return slider.ariaValueText;
+  });
+}"""
+"""A script that reads a row of numbers as a reader of its slider does, with the keyboard."""
+STILL = """async () => {
+  const running = () => document.getAnimations().filter((one) => one.playState === "running");
+  while (running().length) await Promise.allSettled(running().map((one) => one.finished)); // or until it is cancelled
+}"""
 
 
 def open_box(
     page: Any, looks: Mapping[str, Any], changes: Mapping[str, Any], heads: Mapping[str, Any] | None = None
 ) -> Any:
     """Open a box in a window of 1440 × 900 under the reader's changes, and return the page once nothing moves."""
-    page.set_viewport_size({"width": 1440, "height": 900})
+    size = dict(zip(("width", "height"), DESK, strict=True))
+    if page.viewport_size != size:
+        page.set_viewport_size(size)
     if changes:
         page.evaluate("(changes) => glassformer.set(changes)", changes)
     page.evaluate(SHOW, [looks, heads or {}])
     page.locator(".gf-zoom h2").wait_for()
+    settled(page)
     page.evaluate(STILL)
     return page
-
-
-def check_on_a_phone(page: Any) -> None:
-    """Check that an opened box on a phone has its explanation first, and scrolls inside itself."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate(FRAMES)
-    page.evaluate(STILL)
-    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
-    assert about["y"] + about["height"] <= scroll["y"]
-    assert scroll["x"] >= 0
-    assert scroll["x"] + scroll["width"] <= 390
 
 
 def number(text: str) -> float:
@@ -67,13 +74,7 @@ def notes(page: Any) -> list[str]:
 
 def strip(page: Any, stop: str) -> np.ndarray:
     """Return the numbers of a row, from the texts of its slider."""
-    slider = page.locator(f".gfz-room [data-stop='{stop}']")
-    slider.focus()
-    page.keyboard.press("Home")
-    texts = [slider.get_attribute("aria-valuetext")]
-    for _ in range(int(slider.get_attribute("aria-valuemax"))):
-        page.keyboard.press("ArrowRight")
-        texts.append(slider.get_attribute("aria-valuetext"))
+    texts = page.locator(f".gfz-room [data-stop='{stop}']").evaluate(READ)
     return np.array([number(text.partition(": ")[2]) for text in texts])
 
 

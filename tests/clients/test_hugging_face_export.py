@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from glassformer.decoding.torch_engine import TorchEngine
+from glassformer.interop.activations import OF_HUGGING_FACE
 from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.recipes.toml import from_dict, without_none
 from interop.small_runs import some, write_run
-from models import new_bundle, random_model
+from models import new_bundle, random_model, with_new_activations
 
 pytestmark = pytest.mark.client
 
@@ -35,6 +36,7 @@ MODELS = {
     "two vocabularies, output of its own": {"joint": False, "tie_output": False},
     "odd width": {"d_model": 15, "heads": 3},
 }
+MODELS |= with_new_activations(MODELS.values(), OF_HUGGING_FACE.values())
 
 
 def random_run(folder, *, joint=True, kind="bpe", **settings):

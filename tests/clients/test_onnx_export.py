@@ -15,7 +15,7 @@ from glassformer.interop.onnx.writer import export_onnx
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import from_dict
 from interop.small_runs import KINDS, SIZES, WORDS, some, write_run
-from models import new_bundle, random_model
+from models import new_bundle, random_model, with_new_activations
 
 pytestmark = pytest.mark.client
 
@@ -25,7 +25,7 @@ NARROW = 0.1
 """Largest allowed mean difference of a log probability in 8 bits."""
 SOURCES = [[5, 6, 7, 2, 0], [9, 8, 4, 11, 2], [10, 2, 0, 0, 0]]
 TARGETS = [[1, 4, 5, 6], [1, 9, 8, 7], [1, 2, 3, 4]]
-WIDTHS = {"widths of their own": {"d_k": 5, "d_v": 7}}
+UNTRAINED = {**KINDS, "widths of their own": {"d_k": 5, "d_v": 7}, **with_new_activations(KINDS.values())}
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def outputs(run, texts):
     return run.target_tokenizer.decode_all([one.tokens for one in found]), [job.max_length for job in jobs]
 
 
-@pytest.mark.parametrize("name", [*KINDS, *WIDTHS])
+@pytest.mark.parametrize("name", UNTRAINED)
 def test_each_graph_computes_the_logits(ask, tmp_path, name):
-    run = untrained(tmp_path / "run", **{**KINDS, **WIDTHS}[name])
+    run = untrained(tmp_path / "run", **UNTRAINED[name])
     export_onnx(run, tmp_path / "out", ExportOptions(verified=False))
     found = ask("onnx", "onnx_steps", folder=str(tmp_path / "out"), source=SOURCES, target=TARGETS)
     with torch.no_grad():

@@ -27,8 +27,9 @@ def model():
     return gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=19)).eval()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engine(model):
+    """Return an engine that all tests share: its processes start at the first use, and again after an error."""
     return TorchEngine(model, workers=3)
 
 
@@ -44,6 +45,13 @@ def some(count, seed=1, **options):
 def children():
     """Return the running child processes of this process, including those of other tests."""
     return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.fixture(scope="module")
+def of_engine(engine):
+    """Return a function that returns the processes of the shared engine."""
+    before = children()
+    return lambda: children() - before
 
 
 @pytest.fixture
@@ -66,10 +74,10 @@ def assert_same(ours, theirs):
     "search",
     [GREEDY, Search(settings=DecodingConfig(beam_size=3), n_best=2), Search(settings=DecodingConfig(), sample=True)],
 )
-def test_several_processes_find_the_same_as_one(model, engine, others, search):
+def test_several_processes_find_the_same_as_one(model, engine, of_engine, search):
     jobs = some(300)
     assert_same(engine.decode(jobs, search), TorchEngine(model).decode(jobs, search))
-    assert len(others()) == 2
+    assert len(of_engine()) == 2
     assert_same(engine.decode(jobs[:150], search), TorchEngine(model).decode(jobs[:150], search))
 
 
@@ -82,7 +90,8 @@ def test_threads_that_share_an_engine_get_their_own_results(model, engine):
         assert_same(ours, TorchEngine(model).decode(jobs, GREEDY))
 
 
-def test_few_sentences_start_no_process(engine, others):
+def test_few_sentences_start_no_process(model, others):
+    engine = TorchEngine(model, workers=3)
     assert len(list(engine.decode(some(workers.SMALLEST_PARCEL), GREEDY))) == workers.SMALLEST_PARCEL
     assert not others()
 
@@ -95,25 +104,15 @@ def test_torch_gets_its_threads_back(engine):
 
 
 @pytest.mark.slow
-def test_the_processes_end_with_the_engine(model, others):
-    engine = TorchEngine(model, workers=2)
+def test_a_killed_process_is_an_error_and_is_replaced(model, engine, of_engine):
     list(engine.decode(some(200), GREEDY))
-    [process] = others()
-    del engine
-    gc.collect()
-    assert not process.is_running()
-
-
-@pytest.mark.slow
-def test_a_killed_process_is_an_error_and_is_replaced(model, engine, others):
-    list(engine.decode(some(200), GREEDY))
-    os.kill(others().pop().pid, signal.SIGKILL)
+    os.kill(of_engine().pop().pid, signal.SIGKILL)
     time.sleep(0.1)
     with pytest.raises(
         DataError, match=r"a process that translates was killed.*: run the same command again, or set workers=1"
     ):
         list(engine.decode(some(200), GREEDY))
-    assert not others()
+    assert not of_engine()
     assert_same(engine.decode(some(200), GREEDY), TorchEngine(model).decode(some(200), GREEDY))
 
 
@@ -121,3 +120,13 @@ def test_a_killed_process_is_an_error_and_is_replaced(model, engine, others):
 def test_an_error_in_a_process_is_raised_in_the_caller(engine):
     with pytest.raises(DecodingError, match="the prefix of sentence"):
         list(engine.decode(some(300, prefix=tuple(range(4, 19))), GREEDY))
+
+
+@pytest.mark.slow
+def test_the_processes_end_with_the_engine(model, others):
+    engine = TorchEngine(model, workers=2)
+    list(engine.decode(some(200), GREEDY))
+    [process] = others()
+    del engine
+    gc.collect()
+    assert not process.is_running()

@@ -1,4 +1,4 @@
-"""Links into the explorer: each link opens what its text names, on the page of the demo's run."""
+"""Links into the explorer: each link opens what its text names, on the page of the demo."""
 
 import json
 import re
@@ -17,6 +17,7 @@ from maps import HEADS, MAPS, STRINGS, map_page
 from pages import DOCS, ROOT
 
 from glassformer import Translator
+from glassformer.built_in import trained_demo
 from glassformer.watch.explorer.standalone import write_page
 
 pytestmark = [pytest.mark.docs, pytest.mark.browser]
@@ -109,9 +110,9 @@ LINKS += [link for name in MAPS for language in HEADS for link in links_of_map(n
 
 @pytest.fixture(scope="module")
 def explorer(window, tmp_path_factory):
-    """Return a function that opens a state on a page of the demo, and returns the visible words."""
+    """Return a function that opens a state on the page of the demo, as trained here or else as in the package."""
     path = tmp_path_factory.mktemp("demo") / "explorer.html"
-    write_page(Translator.load(ROOT / "runs" / "demo"), path, snapshots=3)
+    write_page(Translator.load(trained_demo(ROOT / "runs" / "demo")), path, snapshots=3)
     page = window.new_page()
     page.set_viewport_size({"width": 1440, "height": 900})
     page.emulate_media(reduced_motion="reduce")
@@ -157,8 +158,8 @@ def unseen(page: Any, words: list[str]) -> list[str]:
 
 
 def awaited(missing: Callable[[], list[str]]) -> list[str]:
-    """Wait until nothing is missing, for at most five seconds; return what is still missing."""
-    last = monotonic() + 5
+    """Wait until nothing is missing; give up after half a minute, and return what is still missing."""
+    last = monotonic() + 30
     while (found := missing()) and monotonic() < last:
         sleep(0.02)
     return found

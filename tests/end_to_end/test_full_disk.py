@@ -41,9 +41,8 @@ def assert_said(ended, reason="No space left on device"):
     assert "Traceback" not in ended.said
 
 
-@pytest.mark.parametrize(
-    "kilobytes", [pytest.param(160, marks=pytest.mark.long), pytest.param(53, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kilobytes", [53])
 def test_nothing_is_lost_however_much_room_the_disk_has(small_disk, kilobytes):
     """The free space increases by this number of kilobytes from one attempt to the next."""
     small, path, disk = small_disk
@@ -69,16 +68,13 @@ def test_nothing_is_lost_however_much_room_the_disk_has(small_disk, kilobytes):
     assert len(set(reached)) >= 3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "every", [13, pytest.param(5, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.exhaustive)]
-)
-def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
-    """Each change in the folder, or every 5th or 13th, fails once, as on a full disk."""
-    assert zygote.run(*train(zygote.folder / f"short-{every}", *SHORT)).status == 0
+@pytest.mark.long
+def test_nothing_is_lost_whatever_cannot_be_written(zygote):
+    """Each change in the folder fails once, as on a full disk."""
+    assert zygote.run(*train(zygote.folder / "short", *SHORT)).status == 0
     failed = 0
-    for number in range(0, 1000, every):
-        folder = zygote.folder / f"fails-{every}-{number}"
+    for number in range(1000):
+        folder = zygote.folder / f"fails-{number}"
         ended = zygote.run(*train(folder, *SHORT), folder=str(folder), fail=number)
         if "there was no such touch" in ended.said:
             break
@@ -89,5 +85,5 @@ def test_nothing_is_lost_whatever_cannot_be_written(zygote, every):
         again = zygote.run(*train(folder, *SHORT))
         assert again.status == 0, again.said
         assert f"resuming from step {step} " in again.said or not step
-        assert_equal(folder, zygote.folder / f"short-{every}")
-    assert failed > 20 // every
+        assert_equal(folder, zygote.folder / "short")
+    assert failed > 20

@@ -140,7 +140,7 @@ def test_an_interrupted_command_ends_at_once_and_resumes_at_each_stage(
     assert contents(corpus / name) == whole[0]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_a_command_may_be_interrupted_at_any_moment_and_repeatedly(
     corpus: Path, whole: tuple[dict[str, bytes], float]
 ) -> None:

@@ -8,7 +8,7 @@ from end_to_end.runs import assert_equal, latest, train
 from end_to_end.zygote import Zygote
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def other(zygote):
     """Return a second starter of training runs in the same folder."""
     other = Zygote(zygote.folder)

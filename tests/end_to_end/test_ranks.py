@@ -52,7 +52,7 @@ def assert_equal(run, whole):
     assert not [path.name for path in run.rglob(".*") if path.name != ".lock"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_stopped_ranks_end_bit_identical_to_a_run_left_alone(folder, agents, whole):
     """A random rank is killed three times, and a rank hangs once; the agent restarts all ranks each time."""
     run = folder / "broken"
@@ -123,7 +123,7 @@ def start(folder, starter, run, *settings):
     return psutil.Popen(command, cwd=folder, text=True, env=environment, **output)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, agents, whole):
     """The disk has space for the weights and one checkpoint, but not for two checkpoints."""
     disk, run = folder / "disk", folder / "full"

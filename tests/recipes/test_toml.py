@@ -177,6 +177,21 @@ def test_every_changed_field_reads_back_changed(name):
         assert getattr(again, name) == changed != getattr(before, name)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_run_of_an_earlier_version_loads_without_the_fields_that_left(share):
+    configuration = from_dict(TASK)
+    text = to_toml(configuration, model_config(configuration, 17, 17))
+    earlier = text.replace("[tokenizer]\n", f"[tokenizer]\nplaceholders = {share}\n")
+    assert load_stored(earlier.encode(), 17, 17) == load_stored(text.encode(), 17, 17)
+
+
+def test_a_field_that_left_is_unknown_unless_its_value_had_no_effect():
+    words = {"kind": "words"}
+    assert from_dict({**TASK, "tokenizer": {**words, "placeholders": 0}}) == from_dict({**TASK, "tokenizer": words})
+    with pytest.raises(ConfigError, match=r"tokenizer\.placeholders: unknown field"):
+        from_dict({**TASK, "tokenizer": {**words, "placeholders": 0.2}})
+
+
 def changes(section):
     """Yield the section with one field changed, for each field that can be changed separately."""
     others = {str: "x.tsv", int: 3, float: 0.25, tuple: ("<a>", "<b>"), type(None): "words"}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.system.machine import device_of, is_intel, keep_memory, saturates_int8
+from glassformer.system.machine import device_of, is_intel, keep_memory
 
 
 def test_memory_is_kept_on_linux_only(monkeypatch):
@@ -53,23 +53,6 @@ def test_the_vendor_of_the_processor_comes_from_the_system(monkeypatch, tmp_path
     monkeypatch.setattr("glassformer.system.machine.CPUINFO", tmp_path / "cpuinfo")
     monkeypatch.setattr("platform.processor", lambda: "Intel64 Family 6 Model 85 Stepping 7, GenuineIntel")
     assert is_intel.__wrapped__() is expected
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        ("sse4_2 avx avx2 bmi2", True),
-        ("avx2 avx512f avx512_vnni", False),
-        ("avx2 avx_vnni", False),
-        ("asimd", False),
-        (None, False),
-    ],
-)
-def test_8_bit_products_are_inexact_without_vnni(monkeypatch, tmp_path, flags, expected):
-    if flags is not None:
-        (tmp_path / "cpuinfo").write_text(f"flags\t: {flags}\n")
-    monkeypatch.setattr("glassformer.system.machine.CPUINFO", tmp_path / "cpuinfo")
-    assert saturates_int8.__wrapped__() is expected
 
 
 def test_auto_chooses_a_gpu_if_one_exists():
