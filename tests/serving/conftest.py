@@ -98,7 +98,7 @@ QUEUE = 'glassformer_queue{model="en-es"}'
 
 
 def until_in_engine(served: Served) -> None:
-    """Wait until one of two texts that share no batch is in the engine, which is stopped: then the other waits alone."""
+    """Wait until of two texts that share no batch one is in the engine, which is stopped, and the other waits."""
     until(lambda: served.metric(QUEUE) == 1, "no text is in the engine, or no other waits")
 
 
