@@ -6,6 +6,7 @@ Axes: N rows, of any shape · I input width · O output width · P a part of the
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from jaxtyping import Float, Int, Int8
@@ -17,7 +18,7 @@ from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.model.fast.linear import Linear
 from glassformer.model.transformer import Transformer
 
-__all__ = ["IntegerLinear", "RoundedLinear", "quantise"]
+__all__ = ["IntegerLinear", "RoundedLinear", "largest_weight", "quantise"]
 
 FEWEST_PRODUCTS_INT8 = 2**21
 """Number of multiplications up to which quantizing the input x takes longer than it saves."""
@@ -74,16 +75,16 @@ class RoundedLinear(nn.Module):
 
 
 class IntegerLinear(nn.Module):
-    """A `Linear` whose weights are integers from −127 to 127, with a scale for each row of W.
+    """A `Linear` whose weights are integers up to ±`largest_weight()`, with a scale for each row of W.
 
-    Each row of x is quantized in the same way, and the products of integers are summed exactly. For few rows and a
+    Each row of x is quantized to ±127, and the products of integers are summed exactly. For few rows and a
     small matrix, quantizing x would take longer than it saves, so x is rounded to bf16 instead. A row's result
     therefore depends on the number of rows (by less than the error of int8), but not on the contents of the other rows.
     """
 
     def __init__(self, linear: Linear) -> None:
         super().__init__()
-        self.weight, scale = _integers(linear.weight.detach())
+        self.weight, scale = _integers(linear.weight.detach(), largest_weight())
         self.scale = scale.t()  # (1, O)
         self.ones = torch.ones(len(scale), dtype=torch.bfloat16)
         self.bias = None if linear.bias is None else linear.bias.detach()
@@ -116,7 +117,7 @@ class IntegerLinear(nn.Module):
         if rows.numel() * weight.shape[0] <= self.small:
             sums = torch._weight_int8pack_mm(rows.bfloat16(), weight, ones).float()
         else:
-            integers, size = _integers(rows)
+            integers, size = _integers(rows, 127)
             sums = torch._int_mm(integers, weight.t()).float().mul_(size)
         result = sums.mul_(scale) if bias is None else torch.addcmul(bias, sums, scale)  # (N, O)
         return result.view(*x.shape[:-1], -1)
@@ -125,7 +126,19 @@ class IntegerLinear(nn.Module):
 QUANTIZED_LINEARS = {"bfloat16": RoundedLinear, "int8": IntegerLinear}
 
 
-def _integers(x: Float[Tensor, "N I"]) -> tuple[Int8[Tensor, "N I"], Float[Tensor, "N 1"]]:
-    """Return integers and a scale per row, such that integers · scale equals x up to rounding."""
-    scale = x.abs().amax(-1, keepdim=True).div_(127).clamp_min_(torch.finfo(x.dtype).tiny)
+@cache
+def largest_weight() -> int:
+    """Return the largest integer for a weight: 127, or 64 if sums of larger products overflow in this process.
+
+    Without VNNI, oneDNN adds 128 to each number of x and adds pairs of products in 16 bits: 2 · 255 · 64 still fits.
+    Which instructions oneDNN uses depends on the processor and on variables such as `ONEDNN_MAX_CPU_ISA`, so only a
+    product tells.
+    """
+    largest = torch.full((32, 32), 127, dtype=torch.int8)
+    return 127 if int(torch._int_mm(largest, largest).min()) == 32 * 127**2 else 64
+
+
+def _integers(x: Float[Tensor, "N I"], largest: int) -> tuple[Int8[Tensor, "N I"], Float[Tensor, "N 1"]]:
+    """Return integers up to ±`largest` and a scale per row, such that integers · scale equals x up to rounding."""
+    scale = x.abs().amax(-1, keepdim=True).div_(largest).clamp_min_(torch.finfo(x.dtype).tiny)
     return (x / scale).round_().to(torch.int8), scale
