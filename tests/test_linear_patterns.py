@@ -191,6 +191,7 @@ OWN = {
         "explore._PORT",
         "fast_tokenizer.CODE",
     ),
+    *("fit._WORD", "fit._WITHOUT_SPACES", "function_words._WORD"),
     *("figure.re.sub", "files._SETTING", "parts.re.fullmatch"),
     *("picture.re.findall", "picture.re.search", "picture.re.sub", "state_dicts.re.match"),
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),

@@ -88,6 +88,19 @@ def test_line_ends_and_byte_order_marks_are_removed(tmp_path: Path, content: byt
     assert read_lines(write(tmp_path / "lines", content)) == lines
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_utf_16_is_known_by_its_mark(tmp_path: Path, name: str, encoding: str) -> None:
+    mark = "\ufeff" if encoding.endswith("be") else ""  # Python writes no mark if the order of the bytes is named
+    content = f"{mark}für alle\nfür sie\n".encode(encoding)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(DataError, match=r"expected UTF-8, got UTF-16 .*iconv -f UTF-16"):
+        read_lines(path)
+    with pytest.raises(DataError, match=r"expected UTF-8, got UTF-16 .*iconv -f UTF-16"):
+        list(PairReader(Corpus((str(path),), (str(path),))))
+
+
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(DataError, match=r"corpus\.txt: expected at least one line"):

@@ -5,6 +5,7 @@ import glob
 import io
 import lzma
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -41,6 +42,9 @@ __all__ = [
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks with which UTF-16 begins; UTF-32 begins with the first one, or with two zero bytes."""
 
 COMPRESSED = (".gz", ".zst", ".xz")
 """File endings of compressed files, which are decompressed while they are read."""
@@ -266,11 +270,13 @@ def blocks(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[
     """Yield a file of any size in blocks of whole lines; only the last line of the file may lack a line end.
 
     Raises:
-        DataError: the file is missing or damaged, or a line has more than LONGEST_LINE bytes.
+        DataError: the file is missing, damaged or UTF-16, or a line has more than LONGEST_LINE bytes.
     """
     lines, rest = 0, bytearray()
     with opened(path, on_read) as file:
         while piece := file.read(READ_BYTES):
+            if not lines and not rest:
+                _check_width(path, piece)
             end = piece.rfind(b"\n") + 1
             if end:
                 rest += piece[:end]
@@ -288,15 +294,27 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     """Yield the lines of a file of any size as bytes, with their line ends, whatever the encoding.
 
     Raises:
-        DataError: the file is missing or damaged, or a line has more than LONGEST_LINE bytes.
+        DataError: the file is missing, damaged or UTF-16, or a line has more than LONGEST_LINE bytes.
     """
     with opened(str(path)) as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
             number += 1
+            if number == 1:
+                _check_width(str(path), line)
             if len(line) > LONGEST_LINE:
                 raise too_long(str(path), number)
             yield line
+
+
+def _check_width(path: str, beginning: bytes) -> None:
+    """Check that a file does not begin as UTF-16 does, whose line ends are not those of UTF-8."""
+    if beginning.startswith(_WIDE_MARKS):
+        mark = beginning[:2].hex(" ").upper()
+        raise DataError(
+            f"{path}: expected UTF-8, got UTF-16 (the file begins with the bytes {mark}); convert it, for example: "
+            f"iconv -f UTF-16 -t UTF-8 {shlex.quote(path)} > converted"
+        )
 
 
 def text_of(line: bytes, *, first: bool) -> str | None:

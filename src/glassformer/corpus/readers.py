@@ -201,6 +201,8 @@ class PairReader:
         """
         self.marked: list[str] = []
         """Files that begin with a byte order mark, which is not part of the text."""
+        self.columns = 0
+        """Maximum number of columns in the first lines of TSV files; 0 for other formats."""
         self._read = [[0] * len(corpus.source), [0] * len(corpus.target)]
 
     def __iter__(self) -> Iterator[Block]:
@@ -302,6 +304,8 @@ class PairReader:
     def _columns(self, lines: list[bytes], file: str) -> Sequence[int | str]:
         """Return the columns of source and target; if a header names the columns, remove the header from `lines`."""
         columns: Sequence[int | str] = self.corpus.columns
+        if self.corpus.format == "tsv":
+            self.columns = max(self.columns, *(line.count(b"\t") + 1 for line in lines))
         named = self.corpus.format == "tsv" and any(isinstance(column, str) for column in columns)
         if named:
             columns = column_numbers(lines.pop(0), columns, file)

@@ -137,6 +137,11 @@ class DataConfig:
                     f"data.{name}: expected a BCP 47 tag, such as en or pt-BR, got {quoted(getattr(self, name))}"
                 )
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The languages of source and target, as BCP 47 tags; "" = unknown."""
+        return self.source_language, self.target_language
+
     def check_corpus(self) -> None:
         """Check that the section names exactly one corpus, and that its files belong together.
 

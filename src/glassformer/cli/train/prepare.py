@@ -175,7 +175,8 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
     corpus, cleaning = held_out.pop("train"), configuration.cleaning
     pool = pool or processes_for(corpus, cleaning.workers)
     with _progress() as on_progress:
-        findings = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress, pool).findings
+        cleaning_all, languages = replace(cleaning, on_invalid="skip"), configuration.data.languages
+        findings = examine(corpus, cleaning_all, held_out, on_progress, pool, languages).findings
     if "invalid_utf8" in findings.dropped and cleaning.on_invalid == "error":
         warning = 'invalid UTF-8: prepare and train stop at an invalid line, unless cleaning.on_invalid = "skip"'
         findings = replace(findings, warnings=(*findings.warnings, warning))

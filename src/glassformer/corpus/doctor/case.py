@@ -11,6 +11,7 @@ from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.duplicates import Repeats
 from glassformer.corpus.doctor.examination import SHOWN, Finding
 from glassformer.corpus.doctor.lines import LineFacts, OddLines
+from glassformer.corpus.doctor.sample import PairSample
 from glassformer.corpus.doctor.shift import Shift, ShiftDetector
 from glassformer.corpus.readers import Block, PairReader
 
@@ -145,7 +146,10 @@ class Case:
     """Held-out corpora by name, such as "valid"."""
     repeats: Repeats
     """Finds pairs that repeat an earlier pair."""
+    languages: tuple[str, str] = ("", "")
+    """The languages that source and target should have, as BCP 47 tags; "" = unknown."""
     shift_detector: ShiftDetector = field(default_factory=ShiftDetector)
+    sample: PairSample = field(default_factory=PairSample)
 
     @cached_property
     def shifts(self) -> list[Shift]:

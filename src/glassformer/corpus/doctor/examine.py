@@ -15,12 +15,18 @@ from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.case import Case, HeldOut, Pairs, facts_of
 from glassformer.corpus.doctor.duplicates import MEGABYTES, Bits, Repeats, inverted
 from glassformer.corpus.doctor.examination import Examination, Findings
-from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, Problem, where_they_part
+from glassformer.corpus.doctor.problem import CorpusWarning, Problem
+from glassformer.corpus.doctor.problems import PROBLEMS, where_they_part
 from glassformer.corpus.files import stored_bytes
 from glassformer.corpus.readers import Block, Corpus, PairReader
 from glassformer.system.pools import HERE, Pool
 
 __all__ = ["Examination", "examine", "examine_held_out"]
+
+MOST_LEFT_OUT = 0.1
+"""Share of the pairs, without repeated ones, that may be left out without a warning."""
+REPEATED = ("duplicate", "copy", "leakage")
+"""Problems whose pairs repeat a text that is right."""
 
 
 def examine(
@@ -29,6 +35,7 @@ def examine(
     held_out: Mapping[str, Corpus] | None = None,
     on_progress: Callable[[int, int], None] = lambda *_: None,
     pool: Pool = HERE,
+    languages: tuple[str, str] = ("", ""),
 ) -> Examination:
     """Examine a corpus; return its problems, and for each pair whether the pair is kept.
 
@@ -38,6 +45,7 @@ def examine(
         held_out: Corpora whose pairs should not be among the training pairs, by name, such as "valid".
         on_progress: Receives the number of bytes read so far, and the total number of bytes (0 = unknown).
         pool: The processes that measure the lines; the result does not depend on the pool.
+        languages: The languages that source and target should have, as BCP 47 tags; "" = unknown.
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8 while
@@ -48,7 +56,7 @@ def examine(
     total = sum(sizes) if all(sizes) else 0
     reader = PairReader(corpus, lambda done: on_progress(done, total))
     with Repeats(MEGABYTES) as repeats:
-        case = Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats)
+        case = Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats, languages=languages)
         return _Doctor(case, PROBLEMS, pool).examination()
 
 
@@ -95,6 +103,7 @@ class _Doctor:
     def _look_at(self, pairs: Pairs) -> None:
         for problem in self.problems:
             problem.look_at(pairs)
+        self.case.sample.add(pairs)
         self.pairs += len(pairs.alive)
         self.left_out.add(np.flatnonzero(~pairs.alive) + pairs.first)
 
@@ -103,6 +112,10 @@ class _Doctor:
         kept = self.pairs - sum(problem.tally.count for problem in dropping)
         warnings = [warning for problem in self.problems for warning in problem.warnings()]
         texts = [warning.text for warning in warnings]
+        unusable = sum(problem.tally.count for problem in dropping if problem.id not in REPEATED)
+        if kept and unusable > MOST_LEFT_OUT * self.pairs:
+            share = f"{100 * unusable / self.pairs:.0f} %"
+            texts.append(f"{share} of the pairs are left out, repeated ones not counted: are these the right files?")
         if not kept:
             texts.append("no pair is kept: are these the right files?")
         return Findings(

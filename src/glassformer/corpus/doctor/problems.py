@@ -1,15 +1,15 @@
 """The problems that the corpus doctor reports: one class each, in one table.
 
-To add a problem, write a class with an `id` and a method `find` in this file, and add the class to `PROBLEMS`. If the
+To add a problem, write a subclass of `PairProblem` with an `id` and a method `find` in this file, and add it to
+`PROBLEMS`. If the
 problem leaves pairs out, put the class before `_Duplicate`. If a setting decides the problem's effect, add the setting
 to `CleaningConfig` (corpus/cleaning.py).
 """
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,92 +17,16 @@ from glassformer.corpus.doctor.case import Case, Pairs, Tally
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examination import SHOWN, Finding
 from glassformer.corpus.doctor.lines import Lines, composed
+from glassformer.corpus.doctor.problem import CorpusWarning, PairProblem, Problem, counted, data_of, such_as
 from glassformer.corpus.doctor.shift import Shift
+from glassformer.corpus.doctor.suspicions import Header, IgnoredColumns, Languages, Misfits, Mojibake, NoWords
 from glassformer.corpus.readers import PairReader, invalid_bytes
 from glassformer.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ALWAYS_LEFT_OUT", "PROBLEMS", "CorpusWarning", "PairProblem", "Problem", "where_they_part"]
-
-Effect = Literal["ignore", "report", "drop"]
-"""The effect of a problem: "ignore" does not look for pairs with the problem, "report" counts the pairs and warns,
-"drop" leaves the pairs out."""
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusWarning:
-    """A warning as text, and as data for JSON."""
-
-    text: str
-    key: str
-    """The key of the data in the findings."""
-    data: Any
-    part: str = ""
-    """The second-level key of the data, if a problem has several warnings, such as one per side."""
-
-
-class Problem(ABC):
-    """A kind of problem with pairs. Each object examines one corpus."""
-
-    id: ClassVar[str]
-    """The name of the problem in reports."""
-    setting: ClassVar[str] = ""
-    """The setting of [cleaning] that decides the effect; "" = no setting, so the effect is always the same."""
-    effect: Effect = "drop"
-    """The effect of the problem, unless `setting` names a setting that decides it."""
-    in_held_out: ClassVar[bool] = False
-    """Whether to look for the problem in validation and test files, too."""
-    sentence: ClassVar[str] = ""
-    """The warning if pairs with the problem are kept. The number of these pairs, such as "3 pairs", replaces {}."""
-
-    def __init__(self, case: Case) -> None:
-        self.case, self.tally = case, Tally()
-        if self.setting:
-            self.effect = _effect_of(getattr(case.cleaning, self.setting))
-
-    @abstractmethod
-    def look_at(self, pairs: Pairs) -> None:
-        """Count the pairs of a block that have the problem, and mark the pairs that are left out."""
-
-    def finish(self) -> "NDArray[np.uint8] | None":
-        """Return additional pairs to leave out, as packed bits, after all pairs have been read; None = no pairs."""
-        return None
-
-    def finding(self) -> Finding:
-        """Return the number of pairs with the problem, and the lines of the first pairs with the problem."""
-        return self.case.finding(self.tally)
-
-    def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield the warnings; by default, one warning if pairs with the problem are kept."""
-        if self.sentence and self.tally.count and self.effect != "drop":
-            finding = self.finding()
-            remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
-            text = f"{self.sentence.format(_count(finding, 'pair'))}{_such_as(finding)}{remedy}"
-            yield CorpusWarning(text, self.setting or self.id, _data(finding))
-
-
-def _effect_of(value: str | float) -> Effect:
-    """Return the effect that a setting's value stands for; a number is a threshold, and 0 means no threshold."""
-    if isinstance(value, str):
-        return "report" if value in ("keep", "warn") else "drop"
-    return "drop" if value else "ignore"
-
-
-class PairProblem(Problem):
-    """A problem of single pairs. A pair that an earlier problem has left out is not counted again."""
-
-    @abstractmethod
-    def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
-        """Return a mask of the pairs in a block that have the problem."""
-
-    def look_at(self, pairs: Pairs) -> None:
-        """Count the pairs that `find` returns; if the effect is "drop", mark the pairs as left out."""
-        indices = np.flatnonzero(self.find(pairs) & pairs.alive)
-        self.tally.add(indices + pairs.first)
-        if self.effect == "drop":
-            pairs.alive[indices] = False
+__all__ = ["ALWAYS_LEFT_OUT", "PROBLEMS", "where_they_part"]
 
 
 class _ShiftedLines(Problem):
@@ -223,9 +147,9 @@ class _Leakage(PairProblem):
         left_out = "left out" if self.effect == "drop" else 'kept: cleaning.leakage = "drop" leaves them out'
         for name, held_out in self.case.held_out.items():
             pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
-            both = f"{_count(pairs, 'training pair')} also in the {name} files{_such_as(pairs)} ({left_out})"
+            both = f"{counted(pairs, 'training pair')} also in the {name} files{such_as(pairs)} ({left_out})"
             alone = (
-                f"{_count(sources, 'training source')} also in the {name} files, with another target{_such_as(sources)}"
+                f"{counted(sources, 'training source')} also in the {name} files, with another target{such_as(sources)}"
             )
             parts = [text for text, finding in ((both, pairs), (alone, sources)) if finding.count]
             if parts:
@@ -281,7 +205,7 @@ class _Normalisation(Problem):
                 finding = self.case.finding(tally)
                 yield CorpusWarning(
                     f"mixed Unicode normalisation: of the {side} lines, {count} have letters with accents as one "
-                    f"character (NFC) and {finding.count} as several (not NFC){_such_as(finding)}: the tokenizer sees "
+                    f"character (NFC) and {finding.count} as several (not NFC){such_as(finding)}: the tokenizer sees "
                     "two spellings unless it normalises",
                     self.id,
                     {"composed": count, "decomposed": finding.count, "lines": [*finding.lines]},
@@ -303,9 +227,9 @@ class _ByteOrderMarks(Problem):
         if files:
             texts.append(f"BOM (byte order mark) at the beginning of {', '.join(files)}: skipped")
         if within.count:
-            texts.append(f"BOM (U+FEFF) within {_count(within, 'pair')}{_such_as(within)}: kept as text")
+            texts.append(f"BOM (U+FEFF) within {counted(within, 'pair')}{such_as(within)}: kept as text")
         if texts:
-            yield CorpusWarning("; ".join(texts), self.id, {"files": [*files], **_data(within)})
+            yield CorpusWarning("; ".join(texts), self.id, {"files": [*files], **data_of(within)})
 
 
 class _LineSeparators(Problem):
@@ -326,10 +250,10 @@ class _LineSeparators(Problem):
         if self.tally.count:
             finding, by_name = self.finding(), sorted(self.by_name.items())
             yield CorpusWarning(
-                f"characters at which other software ends a line, within {_count(finding, 'pair')}{_such_as(finding)}: "
+                f"characters at which other software ends a line, within {counted(finding, 'pair')}{such_as(finding)}: "
                 f"{', '.join(f'{count} × {name}' for name, count in by_name)} (kept, read as white space)",
                 self.id,
-                {**_data(finding), "characters": dict(by_name)},
+                {**data_of(finding), "characters": dict(by_name)},
             )
 
 
@@ -346,6 +270,12 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,
+    IgnoredColumns,
+    Header,
+    NoWords,
+    Languages,
+    Mojibake,
+    Misfits,
 )
 """All problems, in the order of their warnings. A dropped pair is counted under the first problem that drops it."""
 
@@ -367,16 +297,3 @@ def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
 
 def _signed(by: int | None) -> str:
     return f"{'−' if (by or 0) < 0 else '+'} {abs(by or 0)}"
-
-
-def _count(finding: Finding, what: str) -> str:
-    return f"{finding.count} {what}{'' if finding.count == 1 else 's'}"
-
-
-def _such_as(finding: Finding) -> str:
-    lines = ", ".join(map(str, finding.lines[:3]))
-    return f", such as line {lines}" if lines else ""
-
-
-def _data(finding: Finding) -> dict[str, Any]:
-    return {"count": finding.count, "lines": [*finding.lines]}

@@ -128,7 +128,7 @@ class SplitTexts:
         def on_read(done: int, total: int) -> None:
             self.on_progress(ProgressReport(stage="checking the corpus", done=done, total=total, unit="bytes"))
 
-        examination = examine(corpus, self.configuration.cleaning, held_out, on_read, self.pool)
+        examination = examine(corpus, self.configuration.cleaning, held_out, on_read, self.pool, self.data.languages)
         self.on_progress(ExaminedReport(findings=examination.findings, corpus=corpus))
         if not examination.findings.kept:
             raise DataError(
