@@ -238,7 +238,8 @@ def test_a_stop_while_the_guards_are_calibrated_loses_nothing(with_many_pairs, c
     assert not [one for one in reports if isinstance(one, CalibrationReport)]
     assert not (corpus / "run" / GUARDS).exists()
     train(with_many_pairs())
-    assert (corpus / "run" / GUARDS).exists()
+    train(with_many_pairs(f"run.directory={corpus / 'whole'}"))
+    assert (corpus / "run" / GUARDS).read_bytes() == (corpus / "whole" / GUARDS).read_bytes()
 
 
 @pytest.mark.slow
