@@ -22,6 +22,7 @@ from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, word_spans
 from glassformer.text.messages import messages
 from glassformer.text.placing import placed, stripped
+from glassformer.text.settling import settled
 from glassformer.text.spans import ordered_spans, protected_spans
 from glassformer.text.splitting import clause_spans, sentence_spans
 from glassformer.text.terms import Terms, missing_terms
@@ -166,14 +167,35 @@ def moved(text: str) -> None:
     placed(rest, terms, terms, found.text, found.links)
 
 
+def replaced(text: str, *, glossary: Glossary, keeps: Callable[[int], bool]) -> None:
+    """Put the terms of a glossary into a translation, whose model drops words."""
+    terms = Terms(glossary=glossary).of(text)
+    found = target(text, keeps)
+    placed(stripped(text, []), missing_terms(terms, found.text), terms, found.text, found.links)
+
+
+def joined(text: str) -> None:
+    """Correct the spaces around the spans of a text in a translation without spaces."""
+    words, links, size = word_spans(text), list[Link](), 0
+    for begin, end in words:
+        links.append(Link((begin, end), (size, size + end - begin)))
+        size += end - begin
+    settled(text, TERMS.of(text), "".join(text[slice(*word)] for word in words), links)
+
+
 TERMS = Terms()
 GLOSSARY = Glossary.of({"a": "b", "a a": "c", "猫": "cat"})
+WRITTEN = Glossary.of({"a": "A", "猫": "猫"})
+"""Terms that the translations of `target` contain."""
 ALGORITHMS: dict[str, Callable[[str], object]] = {
     "protected spans": protected_spans,
     "ordered spans": ordered_spans,
     "missing terms": lambda text: missing_terms(TERMS.of(text), text),
     "terms in other words": lambda text: missing_terms(TERMS.of(text), text[::-1]),
     "placing spans": moved,
+    "placing terms at their words": partial(replaced, glossary=GLOSSARY, keeps=every),
+    "placing terms that are written": partial(replaced, glossary=WRITTEN, keeps=two_thirds),
+    "spaces around spans": joined,
     "glossary": lambda text: [*GLOSSARY.terms(text)],
     "sentences": lambda text: [*sentence_spans(text, "en")],
     "clauses": clause_spans,

@@ -1,6 +1,8 @@
 """Replacements of parts of a text."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from glassformer.text.links import Span
@@ -43,13 +45,14 @@ def exchanged(text: str, spans: Sequence[Span], others: Sequence[str]) -> tuple[
     return edited(text, edits), places
 
 
-def moved(span: Span, edits: Sequence[Replacement]) -> Span:
-    """Return where a span of a text is after some edits.
+def moved(spans: Iterable[Span], edits: Iterable[Replacement]) -> Iterator[Span]:
+    """Yield where spans of a text are after edits that do not overlap.
 
-    >>> moved((8, 14), [Replacement(4, 7, "little dog")])
-    (15, 21)
+    >>> [*moved([(0, 3), (8, 14)], [Replacement(4, 7, "little dog")])]
+    [(0, 3), (15, 21)]
     """
-    begin, end = (
-        place + sum(len(edit.text) - (edit.end - edit.begin) for edit in edits if edit.end <= place) for place in span
-    )
-    return begin, end
+    ordered = sorted(edits)
+    ends = [edit.end for edit in ordered]
+    growths = [*accumulate((len(edit.text) - (edit.end - edit.begin) for edit in ordered), initial=0)]
+    for begin, end in spans:
+        yield begin + growths[bisect_right(ends, begin)], end + growths[bisect_right(ends, end)]

@@ -6,12 +6,15 @@ put next to the word that is aligned to the nearest source word. Terms that the 
 prefix that the translation must have, do not change.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import accumulate
 from typing import NamedTuple
 
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, Span, overlap, word_spans
+from glassformer.text.links import Link, Span, overlap, overlapping, word_spans
 from glassformer.text.terms import Written, suffices, written_forms
 from glassformer.text.word_edges import edge_kind, end_of_letters, is_apart, is_of_word, is_unspaced
 
@@ -78,15 +81,13 @@ class Stripped(NamedTuple):
     text: str
     gaps: dict[Term, _Gap]
 
-    def original(self, span: Span) -> Span:
-        """Return the span in the source that a span of the text without the terms comes from."""
-        gaps = [*self.gaps.values()]
-        first = bisect_right(gaps, span[0], key=lambda gap: gap.place)
-        last = bisect_left(gaps, span[1], key=lambda gap: gap.place)
-        begin, end = (
-            place + (gaps[number - 1].taken if number else 0) for place, number in zip(span, (first, last), strict=True)
-        )
-        return begin, end
+    def original(self, links: Iterable[Link]) -> Iterator[Link]:
+        """Yield links with the words of the text without the terms replaced by their spans in the source."""
+        places = [gap.place for gap in self.gaps.values()]
+        taken = [0, *(gap.taken for gap in self.gaps.values())]
+        for (begin, end), word in links:
+            first, last = bisect_right(places, begin), bisect_left(places, end)
+            yield Link((begin + taken[first], end + taken[last]), word)
 
     def placement(self, term: Term) -> _Placement:
         """Return where to put a term of the source and what to write there.
@@ -143,62 +144,110 @@ def placed(
 
     Args:
         source: the source as it was translated, with its gaps.
-        missing: the terms to place; if the source has gaps, all of them must be terms that were taken out.
+        missing: the terms to place, in order; if the source has gaps, all of them must be terms that were taken out.
         terms: all terms of the source.
         target: the translation.
         links: the links between the translation's words and the words of the source that was translated.
         begun: the number of characters at the beginning of the translation that must not change.
     """
     written = written_forms(terms, target)
-    fixed = [(-1, _end_of_word(target, begun)), *(one[:2] for one in written)]
-    edits, beside = list[_Edit](), list[_Placement]()
-    for placement in _unwritten([source.placement(term) for term in missing], written, terms, links):
-        run = [] if placement.term in source.gaps else _run(target, _aligned(placement, links), fixed)
-        if run:
+    sources, targets = _grouped(Link(word, one) for one, word in links), _grouped(links)
+    fixed = _fixed(written, _end_of_word(target, begun))
+    replaceable = {word for word in sources if _is_word(target[slice(*word)])}
+    queues = {one: deque(word for word in words if word in replaceable) for one, words in targets.items()}
+    words, edits, beside = [*queues], list[_Edit](), list[_Placement]()
+    for placement in _unwritten([source.placement(term) for term in missing], written, terms, sources):
+        aligned = [] if placement.term in source.gaps else overlapping(words, placement.at)
+        if run := _run(target, [queues[one] for one in aligned], fixed):
             edits.append(_Edit(*_inner(target, run[0][0], run[-1][1]), placement.text, placement.term[:2]))
-            fixed.append(edits[-1][:2])
+            insort(fixed, edits[-1][:2])
         else:
             beside.append(placement)
-    targets: dict[Span, list[Span]] = {word: [] for word in word_spans(source.text)}
-    for word, other in links:
-        targets.get(word, []).append(other)
-    edits += [_insertion(placement, source.text, target, targets, fixed) for placement in beside]
-    return _edited(target, edits, [Link(source.original(one), other) for one, other in links])
+    edits += _insertions(beside, source.text, target, targets, fixed)
+    return _edited(target, edits, source.original(links))
+
+
+def _grouped(pairs: Iterable[tuple[Span, Span]]) -> dict[Span, list[Span]]:
+    """Return the second spans of pairs by the first span; all spans are in order."""
+    found = defaultdict[Span, list[Span]](list)
+    for one, other in sorted(pairs):
+        found[one].append(other)
+    return found
+
+
+def _fixed(written: Sequence[Written], begun: int) -> list[Span]:
+    """Return the parts of a translation that must not change: its beginning, and the forms that it contains.
+
+    The parts do not overlap: a form that the beginning cuts belongs to the beginning.
+    """
+    begun = max((one.end for one in written if one.begin < begun < one.end), default=begun)
+    return [(-1, begun), *(one[:2] for one in written if one.begin >= begun)]
 
 
 def _unwritten(
-    placements: Sequence[_Placement], written: Sequence[Written], terms: Sequence[Term], links: Sequence[Link]
-) -> list[_Placement]:
+    placements: Sequence[_Placement],
+    written: Sequence[Written],
+    terms: Sequence[Term],
+    sources: Mapping[Span, Sequence[Span]],
+) -> Collection[_Placement]:
     """Return the placements whose terms the translation does not contain yet.
 
     Each form that the translation contains removes one placement of a term with this form: the placement whose source
     words are aligned to the form, or the first placement if no words are aligned to it. A form that another term needs
-    removes no placement.
+    removes no placement. `sources` maps each word of the translation to the source words aligned to it.
     """
-    asked = {placement.term for placement in placements}
-    left = list(placements)
+    left, ats, words = dict(enumerate(placements)), [one.at for one in placements], [*sources]
+    fitting = defaultdict[str, list[int]](list)
+    for number, placement in left.items():
+        for form in {*placement.term.forms}:
+            fitting[form].append(number)
+    needed = _needed(
+        {one.form for one in written if one.form in fitting}, {*terms} - {placement.term for placement in placements}
+    )
     for one in written:
-        fitting = [placement for placement in left if one.form in placement.term.forms]
-        if fitting and not any(suffices(one.form, term) for term in terms if term not in asked):
-            linked = (
-                placement for placement in fitting if any(overlap(word, one[:2]) for word in _aligned(placement, links))
-            )
-            left.remove(next(linked, fitting[0]))
-    return left
+        if (some := fitting[one.form]) and one.form not in needed:
+            aligned = (_first_aligned(some, ats, sources[word]) for word in overlapping(words, one[:2]))
+            number = min((number for number in aligned if number is not None), default=some[0])
+            for form in {*left.pop(number).term.forms}:
+                del fitting[form][bisect_left(fitting[form], number)]
+    return left.values()
 
 
-def _aligned(placement: _Placement, links: Iterable[Link]) -> list[Span]:
-    """Return the words of the translation that are aligned to the source words of a placement's term."""
-    return sorted(other for one, other in links if overlap(one, placement.at))
+def _needed(forms: Iterable[str], terms: Iterable[Term]) -> set[str]:
+    """Return the forms that count for any of these terms."""
+    spans = {form for term in terms if term.kind == "span" for form in term.forms}
+    entries = {term.forms: term for term in terms if term.kind != "span"}.values()
+    return {form for form in forms if form in spans or any(suffices(form, term) for term in entries)}
 
 
-def _run(target: str, words: Sequence[Span], fixed: Sequence[Span]) -> list[Span]:
-    """Return the first of these words that may be replaced, and the replaceable words that follow it directly."""
-    free = [word for word in words if _is_word(target[slice(*word)]) and not any(overlap(word, one) for one in fixed)]
-    run = free[:1]
-    for word in free[1:]:
-        if not target[run[-1][1] : word[0]].strip():
-            run.append(word)
+def _first_aligned(numbers: Sequence[int], ats: Sequence[Span], words: Sequence[Span]) -> int | None:
+    """Return the first of the numbers whose span in `ats` overlaps one of the words; all spans are in order."""
+    place = 0
+    while place < len(numbers):
+        number = numbers[place]
+        begin, end = ats[number]
+        following = bisect_right(words, begin, key=lambda word: word[1])
+        if following == len(words):
+            return None
+        if overlap(words[following], (begin, end)):
+            return number
+        place = bisect_right(numbers, words[following][0], place + 1, key=lambda number: ats[number][1])
+    return None
+
+
+def _run(target: str, queues: Sequence[deque[Span]], fixed: Sequence[Span]) -> list[Span]:
+    """Return the first word of the queues that is not fixed, and such words that follow it directly.
+
+    Fixed words at the beginning of a queue are removed from it, because they stay fixed.
+    """
+    run = list[Span]()
+    for queue in queues:
+        while queue and overlapping(fixed, queue[0]):
+            queue.popleft()
+    for word in merge(*queues):
+        if overlapping(fixed, word) or (run and target[run[-1][1] : word[0]].strip()):
+            break
+        run.append(word)
     return run
 
 
@@ -211,38 +260,64 @@ def _is_word(text: str) -> bool:
     return bool(letters) and all(edge_kind(one) or is_unspaced(one) for one in letters)
 
 
-def _insertion(
-    placement: _Placement, source: str, target: str, targets: Mapping[Span, Sequence[Span]], fixed: Iterable[Span]
-) -> _Edit:
-    """Return the edit that writes a term next to the word that is aligned to the source word nearest to the term.
+def _insertions(
+    placements: Iterable[_Placement],
+    source: str,
+    target: str,
+    targets: Mapping[Span, Sequence[Span]],
+    fixed: Sequence[Span],
+) -> Iterator[_Edit]:
+    """Yield the edits that write terms next to the words that are aligned to the source words nearest to the terms.
 
-    The term goes before this word if the nearest source word follows the term, and after this word if the nearest
-    source word precedes the term. `targets` maps each source word to the words of the translation aligned to it.
+    A term goes before such a word if the nearest source word follows the term, and after the word if the nearest source
+    word precedes the term. `targets` maps source words to the words of the translation aligned to them.
     """
-    words, (begin, end) = [*targets], placement.at
-    after = bisect_left(words, (end, 0))
-    # `others` lists the nearest words first: the term's own words, then the words before the term.
-    following, others = words[after:], words[:after][::-1]
-    ahead, back = (
-        next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
-        for some in (following, others)
-    )
-    is_joined = _joins(placement.touches[0]) or any(word[0] < begin == end < word[1] for word in others[:1])
-    if ahead and (not back or (not is_joined and ahead[0] + (begin < end) <= back[0])):
-        at, is_after = min(ahead[1])[0], False
-    else:
-        at, is_after = _inner(target, *(max(back[1]) if back else (0, len(target))))[1], True
-        for mark in _marks_before(source, others[back[0]], begin) if back else "":
-            at += target.startswith(mark, at)
-    for first, last in sorted(fixed):
-        if first < at < last:
+    words = word_spans(source)
+    linked = [number for number, word in enumerate(words) if word in targets]
+    behind, end_of_target = _places_after(source, target, targets), _inner(target, 0, len(target))[1]
+    for placement in placements:
+        begin, end = placement.at
+        after = bisect_left(words, (end, 0))  # the number of the first word that follows the term
+        place = bisect_left(linked, after)
+        before, ahead = linked[place - 1] if place else None, linked[place] if place < len(linked) else None
+        is_inside = begin == end and bool(overlapping(words, placement.at))
+        is_joined = is_inside or _joins(placement.touches[0])
+        if ahead is not None and (before is None or (not is_joined and ahead - after + (begin < end) < after - before)):
+            at, is_after = targets[words[ahead]][0][0], False
+        elif before is None:
+            at, is_after = end_of_target, True
+        else:
+            first, places = behind[words[before]]
+            at, is_after = places[min(max(0, begin - first), len(places) - 1)], True
+        for _, last in overlapping(fixed, (at, at)):
             at, is_after = last, True
-    left, right = target[:at][-1:], target[at : at + 1]
-    spaces = (
-        (is_after or is_of_word(left)) and _needs_space(placement.touches[0], left),
-        (not is_after or is_of_word(right)) and _needs_space(placement.touches[1], right),
-    )
-    return _Edit(at, at, placement.text, placement.term[:2], spaces)
+        left, right = target[max(0, at - 1) : at], target[at : at + 1]
+        spaces = (
+            (is_after or is_of_word(left)) and _needs_space(placement.touches[0], left),
+            (not is_after or is_of_word(right)) and _needs_space(placement.touches[1], right),
+        )
+        yield _Edit(at, at, placement.text, placement.term[:2], spaces)
+
+
+def _places_after(
+    source: str, target: str, targets: Mapping[Span, Sequence[Span]]
+) -> dict[Span, tuple[int, Sequence[int]]]:
+    """Return, for each aligned source word, its end without punctuation, and the places of terms behind the word.
+
+    The first place is the end of the last word that is aligned to the source word. The further places are for terms
+    behind the first, second, … punctuation mark of the source word: they are behind the marks that the translation has,
+    too.
+    """
+    stops = {word: _inner(target, *word)[1] for word in {words[-1] for words in targets.values()}}
+    ends = {one: _inner(source, *one)[1] for one in targets}
+
+    def behind(place: int, mark: str) -> int:
+        return place + target.startswith(mark, place)
+
+    return {
+        one: (ends[one], [*accumulate(source[ends[one] : one[1]], behind, initial=stops[words[-1]])])
+        for one, words in targets.items()
+    }
 
 
 def _joins(character: str) -> bool:
@@ -256,11 +331,6 @@ def _needs_space(touched: str, neighbour: str) -> bool:
     it in the source, or if the touching letter is of a script without spaces and the neighbour's script has spaces.
     """
     return not touched or (is_unspaced(touched) and not is_unspaced(neighbour))
-
-
-def _marks_before(source: str, word: Span, place: int) -> str:
-    """Return the punctuation marks at the end of a word, up to a position in the source."""
-    return source[_inner(source, *word)[1] : min(word[1], place)]
 
 
 def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple[str, list[Link]]:
@@ -277,10 +347,11 @@ def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple
         cursor = edit.end
         moves.append((edit.end, len(text) - edit.end))
     text += target[cursor:]
-    replaced = [edit[:2] for edit in edits if edit.begin < edit.end]
+    replaced = sorted(edit[:2] for edit in edits if edit.begin < edit.end)
     for source, (begin, end) in links:
-        if not any(overlap((begin, end), one) for one in replaced):
-            shift = next((by for place, by in reversed(moves) if place <= begin), 0)
+        if not overlapping(replaced, (begin, end)):
+            number = bisect_right(moves, begin, key=lambda move: move[0])
+            shift = moves[number - 1][1] if number else 0
             found.append(Link(source, (begin + shift, end + shift)))
     return text, found
 
@@ -302,10 +373,10 @@ def _end_of_word(text: str, place: int) -> int:
 
 def _inner(text: str, begin: int, end: int) -> Span:
     """Return a part of a text without punctuation at its ends, and without an elided word such as "l'" before it."""
-    places = [place for place in range(begin, end) if text[place].isalnum()]
-    if not places:
+    first = next((place for place in range(begin, end) if text[place].isalnum()), None)
+    if first is None:
         return begin, end
-    first, last = places[0], end_of_letters(text, begin, end)
+    last = end_of_letters(text, begin, end)
     elided = max(text.rfind(mark, first, first + LONGEST_ELISION + 1) for mark in "'’")
     return (elided + 1 if first < elided < last - 1 else first), last
 

@@ -30,7 +30,8 @@ def settled(
     for find in (_in_order, _spaced):
         edits = list(find(source, spans, target, begun))
         if edits:
-            target, links = edited(target, edits), [Link(one, moved(other, edits)) for one, other in links]
+            words = moved((link.target for link in links), edits)
+            target, links = edited(target, edits), [*map(Link, (link.source for link in links), words)]
     return target, list(links)
 
 

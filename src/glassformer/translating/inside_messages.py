@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from glassformer.text.edits import Replacement, edited, moved
-from glassformer.text.links import Link, Span, overlap
+from glassformer.text.links import Link, Span, overlapping
 from glassformer.text.messages import as_message, as_text, branches, messages
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Translation
@@ -70,10 +70,11 @@ def _with_messages(one: Translation, filled: Mapping[str, str]) -> Translation:
         while begin >= 0:
             edits.append(Replacement(begin, begin + len(message), text))
             begin = one.text.find(message, begin + len(message))
-    links = (link for link in one.links if not any(overlap(link.target, edit[:2]) for edit in edits))
+    spans = sorted(edit[:2] for edit in edits)
+    links = [link for link in one.links if not overlapping(spans, link.target)]
     return replace(
         one,
         text=edited(one.text, edits),
-        links=tuple(Link(source, moved(target, edits)) for source, target in links),
+        links=tuple(map(Link, (link.source for link in links), moved((link.target for link in links), edits))),
         alternatives=tuple(_with_messages(other, filled) for other in one.alternatives),
     )
