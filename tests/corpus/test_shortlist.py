@@ -152,5 +152,5 @@ def test_the_vocabulary_map_has_the_candidates_in_words(shortlist, tokenizers):
 
 
 def test_a_vocabulary_map_cannot_have_tokens_with_spaces(shortlist):
-    with pytest.raises(ConfigError, match=r"cannot express the token 'a b', got 3; use the engine torch"):
+    with pytest.raises(ConfigError, match=r"cannot express the token 'a b', got 3; set 0, or use the engine torch"):
         list(shortlist.lines(3, ["a b"], ["c"]))

@@ -33,9 +33,11 @@ def unknown(monkeypatch):
         monkeypatch.setattr(module, "foreign_names", lambda _: ForeignNames(ctranslate2=None, hugging_face=()))
 
 
-@pytest.mark.usefixtures("unknown")
-def test_an_activation_that_ctranslate2_does_not_compute_is_refused():
-    message = r"^model\.activation: expected one of relu, .* CTranslate2 computes, got silu; use the engine torch$"
+@pytest.mark.parametrize(("known", "able"), [((), "onnx"), (("silu",), "huggingface or onnx")])
+def test_an_activation_that_ctranslate2_does_not_compute_is_refused(monkeypatch, known, able):
+    """The error names what can use the model: an engine for a translation, a format for an export."""
+    monkeypatch.setattr(ctranslate2, "foreign_names", lambda _: ForeignNames(ctranslate2=None, hugging_face=known))
+    message = rf"^model\.activation: expected one of relu, .* got silu; use the engine torch, or export --to {able}$"
     with pytest.raises(ConfigError, match=message):
         check_convertible(ModelConfig(vocab_size=9, activation="silu"))
 

@@ -112,7 +112,7 @@ class Shortlist:
             if not token or token.split() != [token]:
                 raise ConfigError(
                     f"decoding.shortlist: expected 0 with CTranslate2, whose vocabulary map cannot express the token "
-                    f"{quoted(token)}, got {count}; use the engine torch"
+                    f"{quoted(token)}, got {count}; set 0, or use the engine torch"
                 )
         yield "\t" + " ".join(target[id] for id in self.frequent[:count].tolist())
         for token, begin, end in zip(source, [0, *self.ends.tolist()], self.ends.tolist(), strict=False):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import glassformer as gf
 from glassformer.errors import CheckpointError, ConfigError
@@ -48,6 +49,18 @@ def test_a_module_with_nn_transformer_computes_the_same(make, norm_first, activa
         True,
     )
     assert (ours.config.heads, ours.config.activation, ours.config.positions) == (3, activation, "interleaved")
+    assert_same(theirs, ours, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("activation", "name"),
+    [(F.silu, "silu"), (nn.ReLU(inplace=True), "relu"), (lambda x: x * x.sigmoid(), "silu")],
+    ids=["function", "module", "lambda"],
+)
+def test_an_activation_is_known_by_what_it_computes(make, activation, name):
+    theirs = make(TorchTutorial, activation=activation)
+    ours = gf.import_module(theirs, **IDS)
+    assert ours.config.activation == name
     assert_same(theirs, ours, 1e-12)
 
 
@@ -170,7 +183,24 @@ def test_what_no_weight_tells_is_asked_for(make):
     ("choices", "message"),
     [
         ({"layer_norm_eps": 1e-6}, "layer_norm_eps: expected 1e-05"),
-        ({"activation": torch.tanh}, "activation: expected"),
+        *(
+            (
+                {"activation": activation},
+                rf"^activation: expected .* module that computes relu or gelu or silu, got {name}; such a model cannot",
+            )
+            for activation, name in (
+                (F.mish, "mish"),
+                (torch.tanh, "tanh"),
+                (nn.Mish(), r"Mish\(\)"),
+                (nn.ReLU6(), r"ReLU6\(\)"),
+                (nn.GELU(approximate="tanh"), r"GELU\(approximate='tanh'\)"),
+            )
+        ),
+        # The layers of the decoder lose the module when PyTorch copies them.
+        (
+            {"activation": nn.SiLU()},
+            "activation: expected one .* all layers, got silu in the encoder and relu in the dec",
+        ),
     ],
 )
 def test_a_module_that_computes_something_else_is_refused(make, choices, message):

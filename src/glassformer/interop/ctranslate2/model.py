@@ -62,18 +62,20 @@ def check_convertible(config: ModelConfig) -> None:
     if config.d_k != width or config.d_v != width:
         raise ConfigError(
             f"model.d_k, model.d_v: expected d_model / heads = {width:g}, the only width that CTranslate2 supports, "
-            f"got {config.d_k} and {config.d_v}; use the engine torch"
+            f"got {config.d_k} and {config.d_v}; use the engine torch, or export --to onnx"
         )
-    if foreign_names(config.activation).ctranslate2 is None:
+    names = foreign_names(config.activation)
+    if names.ctranslate2 is None:
+        able = "huggingface or onnx" if names.hugging_face else "onnx"
         raise ConfigError(
-            f"model.activation: expected one of {', '.join(OF_CTRANSLATE2.values())}, which CTranslate2 computes, got "
-            f"{config.activation}; use the engine torch"
+            f"model.activation: expected one of {', '.join(OF_CTRANSLATE2.values())}, which CTranslate2 and Argos "
+            f"compute, got {config.activation}; use the engine torch, or export --to {able}"
         )
     ids = (config.pad_id, config.bos_id, config.eos_id)
     if ids != (0, BOS_ID, EOS_ID):
         raise ConfigError(
             f"model.pad_id, bos_id, eos_id: expected 0, {BOS_ID}, {EOS_ID}, the only ids that can be converted, "
-            f"got {ids}; use the engine torch"
+            f"got {ids}; use the engine torch, as no export can hold such a model"
         )
 
 

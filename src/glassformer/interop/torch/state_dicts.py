@@ -6,7 +6,7 @@ the number of heads or the ids of the special tokens, so the caller gives these.
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from glassformer.bundle import put_weights
 from glassformer.errors import CheckpointError, ConfigError, nearest, quoted
 from glassformer.interop.torch.weight_files import StateDict, StateDicts
 from glassformer.interop.torch.wrappers import the_model
-from glassformer.model.config import ModelConfig
+from glassformer.model.config import Activation, ModelConfig
 from glassformer.model.feed_forward import ACTIVATIONS
 from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
@@ -438,20 +438,44 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
     """Return the fields of ModelConfig that an `nn.Transformer` inside a module shows.
 
     Raises:
-        ConfigError: the module's layer norms have a different epsilon than ours, or its activation is unknown.
+        ConfigError: the module's layer norms have a different epsilon than ours, or its activation is unknown or not
+            the same in all layers.
     """
     inside = next((part for part in module.modules() if isinstance(part, nn.Transformer)), None)
     if inside is None:
         return {}
     layer = inside.encoder.layers[0]
-    activations = {function: name for name, function in ACTIVATIONS.items()}
-    activation = activations.get(layer.activation)
-    if activation is None:
-        raise ConfigError(f"activation: expected {', '.join(activations.values())}, got {quoted(layer.activation)}")
     if layer.norm1.eps != nn.LayerNorm(1).eps:
         raise ConfigError(f"layer_norm_eps: expected 1e-05, the only supported value, got {layer.norm1.eps}")
+    encoder, decoder = (
+        {_computed(one.activation) for one in stack.layers} for stack in (inside.encoder, inside.decoder)
+    )
+    if encoder != decoder or len(encoder) > 1:
+        raise ConfigError(
+            f"activation: expected one activation in all layers, got {', '.join(sorted(encoder))} in the encoder and "
+            f"{', '.join(sorted(decoder))} in the decoder; such a model cannot be imported (nn.Transformer replaces a "
+            "module such as nn.SiLU() by relu in its decoder: give a function such as F.silu before training)"
+        )
     norm = "pre" if layer.norm_first else "post"
-    return {"heads": inside.nhead, "norm": norm, "activation": activation, "dropout": layer.dropout.p}
+    return {"heads": inside.nhead, "norm": norm, "activation": encoder.pop(), "dropout": layer.dropout.p}
+
+
+@torch.no_grad()
+def _computed(activation: Callable[[Tensor], Tensor]) -> Activation:
+    """Return the activation that a function or a module computes.
+
+    Raises:
+        ConfigError: it computes no activation of ours.
+    """
+    x = torch.linspace(-30, 30, 601)
+    theirs = activation(x.clone())  # the module may work in place
+    for name, ours in ACTIVATIONS.items():
+        if torch.allclose(theirs, ours(x), rtol=1e-5, atol=1e-6):  # float32 rounding; tanh's approximation differs more
+            return name
+    raise ConfigError(
+        f"activation: expected a function or module that computes {' or '.join(ACTIVATIONS)}, got "
+        f"{getattr(activation, '__name__', activation)}; such a model cannot be imported"
+    )
 
 
 def _usual_names(state: StateDict, family: Family) -> dict[str, Tensor]:
