@@ -43,6 +43,18 @@ def test_an_export_without_validation_texts_is_verified_by_random_tokens(glassfo
     assert (asked.status, "holds no validation texts; give --probe a file of texts" in asked.err) == (1, True)
 
 
+@pytest.mark.slow
+def test_an_export_says_which_outputs_may_differ(glassformer, tmp_path):
+    """For random tokens, the demo has many near ties."""
+    result = glassformer("export", "demo", tmp_path / "out", "--json")
+    found = json.loads(result.out)
+    assert found["equal"] < found["outputs"]
+    said = glassformer("export", "demo", tmp_path / "out").err
+    assert f"verified: {found['equal']} of 32 outputs equal the run's" in said
+    assert "any number of outputs may differ at near ties: where an output first differs, the log" in said
+    assert f"may be 1 below that of the run's own token; here, it is at most {found['preference']:.2g} below" in said
+
+
 def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
     (tmp_path / "probe.txt").write_text("the cat\na dog\n")
     texts = len((trained / "prepared" / "valid.jsonl").read_text().splitlines())

@@ -7,9 +7,9 @@ import pytest
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop import verification
 from glassformer.interop.exporting import ExportOptions
-from glassformer.interop.verification import verify_outside
+from glassformer.interop.verification import NEAR_TIE, verify_outside
 from glassformer.translator import Translator
-from interop.small_runs import some
+from interop.small_runs import WORDS, some
 
 ANSWERS = """
 import json, sys
@@ -67,12 +67,11 @@ def test_a_program_that_answers_as_the_run_verifies_it(run, program):
 @pytest.mark.slow
 def test_differences_are_measured(run, program):
     answers = own_answers(run, some(7))
-    first, second, *_ = answers.values()
+    first, *_ = answers.values()
     first["log_probs"] = [one - 0.0005 for one in first["log_probs"]]
-    second["texts"] += "!"
     found = program(run, answers=answers)
     assert found.largest == pytest.approx(0.0005, abs=ROUNDING)
-    assert found.equal == len(answers) - 1
+    assert (found.equal, found.preference) == (len(answers), 0)
     first["log_probs"][0] -= 0.01
     with pytest.raises(CheckpointError, match=r"expected a largest difference .* of at most 0\.001, got 0\.01"):
         program(run, answers=answers)
@@ -80,6 +79,27 @@ def test_differences_are_measured(run, program):
     first["log_probs"][0] = float("nan")
     with pytest.raises(CheckpointError, match="got nan"):
         program(run, answers=answers)
+
+
+@pytest.mark.slow
+def test_outputs_may_differ_at_near_ties_only(run, program):
+    """The other program goes on where the run ends."""
+    answers = own_answers(run, some(40))
+    longer = [(text, f"{one['texts']} {word}") for text, one in answers.items() for word in WORDS.values()]
+    scored = Translator.load(run.folder).score(longer)
+    own = [answers[text]["log_probs"] for text, _ in longer]
+    preferences = [ours[-1] - one.token_log_probs[len(ours) - 1] for ours, one in zip(own, scored, strict=True)]
+    found = sorted(zip(preferences, longer, strict=True))
+    tie, other = found[0], next(one for one in found if one[0] > NEAR_TIE)
+
+    def verified(text, output):
+        return program(run, answers={**answers, text: {**answers[text], "texts": output}}, quantization="int8")
+
+    assert verified(*tie[1]).preference == pytest.approx(tie[0], abs=ROUNDING)
+    assert verified(*tie[1]).equal == len(answers) - 1
+    got = rf"is at most 1 below .* got {other[0]:.2g} below \({len(answers) - 1} of {len(answers)} outputs are equal\)"
+    with pytest.raises(CheckpointError, match=got):
+        verified(*other[1])
 
 
 @pytest.mark.slow

@@ -8,12 +8,16 @@ import ctranslate2
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
+from glassformer.built_in import run_folder
 from glassformer.bundle import WEIGHTS, Bundle
+from glassformer.corpus.tasks import english_french
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2 import writer as module
 from glassformer.interop.ctranslate2.model import position_table, specification
 from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2, read_export
+from glassformer.interop.verification import NEAR_TIE
 from glassformer.model.alignment import Alignment
 from glassformer.model.positions import sinusoids
 from glassformer.system import fingerprints
@@ -187,6 +191,20 @@ def test_a_wrong_matrix_fails_the_verification(run, tmp_path, monkeypatch, quant
         export_ctranslate2(run, tmp_path / "out", quantization)
     assert ("without VNNI, sums of 8-bit products overflow" in str(raised.value)) == named
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_a_model_that_eight_bits_spoil_is_refused(tmp_path):
+    """One large row takes all 8 bits of a matrix; the mean log probability alone would still pass."""
+    texts = [one.source for one in english_french(train=0).splits["valid"][:100]]
+    folder = shutil.copytree(run_folder("demo"), tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2"))
+    assert export_ctranslate2(Bundle.load(folder), tmp_path / "out", "int8", texts).preference < NEAR_TIE / 2
+    weights = load_file(folder / WEIGHTS)
+    weights["encoder.layers.0.feed_forward.contract.weight"][3] *= 2000
+    save_file(weights, folder / WEIGHTS)
+    assert export_ctranslate2(Bundle.load(folder), tmp_path / "float32", "float32", texts).equal == len(texts)
+    with pytest.raises(CheckpointError, match=r"\(int8\) .* first differs, expected .* at most 1 below"):
+        export_ctranslate2(Bundle.load(folder), tmp_path / "int8", "int8", texts)
 
 
 def test_an_export_is_verified_by_the_given_texts(run, tmp_path):

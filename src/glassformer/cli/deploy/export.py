@@ -201,6 +201,8 @@ def _probes(run: Path, probe: str | None) -> list[str] | None:
 
 
 def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> None:
+    from glassformer.interop.verification import NEAR_TIE
+
     if found is None:
         typer.echo("not verified, because of --unverified", err=True)
     else:
@@ -210,6 +212,13 @@ def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> 
             f"at most ({found.tokens} tokens)",
             err=True,
         )
+        if found.equal < found.outputs:
+            typer.echo(
+                "any number of outputs may differ at near ties: where an output first differs, the log probability "
+                f"of its token in the run may be {NEAR_TIE:g} below that of the run's own token; here, it is at most "
+                f"{max(0.0, found.preference):.2g} below",
+                err=True,
+            )
         if found.cut_differently:
             typer.echo(
                 f"{found.cut_differently} further texts are cut into different tokens, because the other program does "
