@@ -35,6 +35,13 @@ def attacked(run_folder) -> Iterator[Served]:
         yield one
 
 
+@pytest.fixture(scope="module")
+def quiet(run_folder) -> Iterator[Served]:
+    """Return a service with the default limits and times."""
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as one:
+        yield one
+
+
 def memory(served: Served) -> int:
     """Return the resident bytes of the service's main process."""
     return psutil.Process(served.process.pid).memory_info().rss
@@ -117,7 +124,7 @@ def test_large_bodies_at_the_same_time_share_a_bounded_memory(run_folder):
         ("/translate", {**ONE, "q": "\u202ethe\u2066 <b onclick='x'>cat</b> \u200f&amp;"}, 200),
         ("/translate", {**ONE, "q": "\n" * 19_000}, 200),
         ("/translate", {**ONE, "q": "a cat. " * 2800 + "\n"}, 200),
-        ("/translate", {**ONE, "q": ["a? " * 6000] * 90}, 503),
+        ("/translate", {**ONE, "q": ["a? " * 6000] * 90}, 503),  # more texts than may wait
         ("/translate", {**ONE, "q": [["the cat"]]}, 400),
         ("/translate", {**ONE, "q": [True]}, 400),
         ("/translate", {**ONE, "q": [None]}, 400),
@@ -128,10 +135,11 @@ def test_large_bodies_at_the_same_time_share_a_bounded_memory(run_folder):
         ("/v1/translate", {**OWN, "prefix": "le chat " * 500}, 400),
     ],
 )
-def test_each_field_is_checked(attacked, path, fields, status):
-    answer = attacked.json(path, fields)
+def test_each_field_is_checked(quiet, path, fields, status):
+    answer = quiet.json(path, fields)
     assert answer.status == status
     assert ("error" in answer.json or "message" in answer.json) == (status != 200)
+    assert ("with fewer texts" in str(answer.json)) == (status == 503)
 
 
 @pytest.mark.parametrize(
@@ -253,13 +261,6 @@ PAGE = (
     b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.html"\r\n\r\n<p>the cat</p>\r\n--x--\r\n'
 )
 JSON = "application/json"
-
-
-@pytest.fixture(scope="module")
-def quiet(run_folder) -> Iterator[Served]:
-    """Return a service with the default limits and times."""
-    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as one:
-        yield one
 
 
 @pytest.mark.parametrize(
@@ -472,25 +473,23 @@ WORST = {
 
 
 @pytest.mark.parametrize("name", WORST)
-def test_no_text_holds_the_service(attacked, name):
-    assert attacked.json("/translate", ONE).status == 200
-    processes = attacked.engines()
+def test_no_text_holds_the_service(quiet, name):
+    assert quiet.json("/translate", ONE).status == 200
+    processes = quiet.engines()
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(attacked.json, "/translate", {**ONE, "q": WORST[name]})
+        answer = pool.submit(quiet.json, "/translate", {**ONE, "q": WORST[name]})
         while not answer.done():
-            assert attacked.get("/health").status == 200
+            assert quiet.get("/health").status == 200
     answered = answer.result()
-    assert attacked.json("/translate", ONE).status == 200
-    if answered.status in (200, 400):  # 400 only if the text exceeds the model's 1,024 tokens
-        assert {*processes} <= {*attacked.engines()}
-    else:  # on a slow machine, the text needs more than 3 seconds, and an engine is ended
-        assert "would take longer than 3 s" in answered.json["error"]
+    assert quiet.json("/translate", ONE).status == 200
+    assert answered.status in (200, 400)  # 400 only if the text exceeds the model's 1,024 tokens
+    assert {*processes} <= {*quiet.engines()}
 
 
 @pytest.mark.parametrize("suffix", ["txt", "html"])
-def test_no_file_holds_the_service(attacked, suffix):
-    assert attacked.json("/translate", ONE).status == 200
-    processes = attacked.engines()
+def test_no_file_holds_the_service(quiet, suffix):
+    assert quiet.json("/translate", ONE).status == 200
+    processes = quiet.engines()
     text = "\n\n".join(one[:2_000] for one in WORST.values())
     head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="a.{suffix}"\r\n\r\n{text}\r\n'
     fields = "".join(
@@ -499,12 +498,10 @@ def test_no_file_holds_the_service(attacked, suffix):
     )
     body = f"{head}{fields}--x--\r\n".encode()
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(attacked.ask, "/translate_file", body=body, content_type="multipart/form-data; boundary=x")
+        answer = pool.submit(quiet.ask, "/translate_file", body=body, content_type="multipart/form-data; boundary=x")
         while not answer.done():
-            assert attacked.get("/health").status == 200
+            assert quiet.get("/health").status == 200
     answered = answer.result()
-    assert attacked.json("/translate", ONE).status == 200
-    if answered.status == 200:
-        assert {*processes} <= {*attacked.engines()}
-    else:  # on a slow machine, the file needs more than 3 seconds, and an engine is ended
-        assert "would take longer than 3 s" in answered.json["error"]
+    assert quiet.json("/translate", ONE).status == 200
+    assert answered.status == 200
+    assert {*processes} <= {*quiet.engines()}

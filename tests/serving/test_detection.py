@@ -42,7 +42,8 @@ def test_the_language_of_a_sentence_is_found(lingua, code):
     assert found[0]["language"] == code
     assert found[0]["confidence"] > 50
     assert [one["confidence"] for one in found] == sorted((one["confidence"] for one in found), reverse=True)
-    assert sum(one["confidence"] for one in found) == pytest.approx(100)
+    assert sum(one["confidence"] for one in found) == pytest.approx(100, abs=len(found) / 2)  # rounding
+    assert all(isinstance(one["confidence"], float) and one["confidence"].is_integer() for one in found)
 
 
 def test_only_served_languages_are_found(lingua):

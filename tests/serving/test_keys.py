@@ -148,12 +148,14 @@ def test_a_right_key_is_found_wherever_a_client_puts_it(keyed):
     assert served.json("/translate", {**one, "api_key": key}, authorization=basic).status == 200
     assert served.json("/translate", {**one, "api_key": ["x"]}).status == 400
     assert served.json("/v2/translate", deepl, authorization=f"DeepL-Auth-Key {key}").status == 200
+    assert served.json("/v2/translate", deepl, authorization=f"Bearer {key}").status == 200
     assert served.json("/v2/translate", {**deepl, "auth_key": key}).status == 200
     assert served.get(f"/v2/usage?auth_key={key}").status == 200
     assert served.get(f"/translate?q=the+cat&source=en&target=es&api_key={key}").status == 200
     assert served.get("/translate?q=the+cat&source=en&target=es").status == 400
     immersive = {"text_list": ["the cat"], "source_lang": "en", "target_lang": "es"}
     assert served.json(f"/immersive?api_key={key}", immersive).status == 200
+    assert served.json("/immersive", immersive, authorization=f"Bearer {key}").status == 200
     assert served.form("/v2/languages", type="target", auth_key=key).status == 200
     assert served.get("/v2/glossary-language-pairs").status == 403
     assert served.json("/v1/translate", {"texts": ["the cat"]}, authorization=f"Bearer {key}").status == 200

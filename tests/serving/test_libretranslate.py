@@ -51,7 +51,7 @@ def test_alternatives_are_unique_and_differ_from_the_translation(served, transla
 def test_only_auto_gives_the_detected_language(served):
     answer = served.json("/translate", {**HELLO, "source": "auto"}).json
     assert answer["detectedLanguage"]["language"] == "en"
-    assert 0 <= answer["detectedLanguage"]["confidence"] <= 100
+    assert answer["detectedLanguage"]["confidence"] in range(101)
     answer = served.json("/translate", {**HELLO, "q": ["a", "b"], "source": "AUTO"}).json
     assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "en"]
 
@@ -128,10 +128,20 @@ def test_a_language_is_translated_into_itself_by_leaving_the_text(served):
         own = served.json("/v1/translate", {"texts": [text], "source": code, "target": code}).json
         assert own["model"] == f"{code}-{code}"
         assert own["translations"][0]["text"] == text
+        deepl = served.json("/v2/translate", {"text": [text], "source_lang": code, "target_lang": code}).json
+        assert deepl["translations"][0] == {
+            "detected_source_language": code.upper(),
+            "text": text,
+            "billed_characters": len(text),
+        }
+        immersive = served.json("/immersive", {"text_list": [text], "source_lang": code, "target_lang": code}).json
+        assert immersive == {"translations": [{"detected_source_lang": code, "text": text}]}
     several = served.json("/translate", {"q": [text, "b"], "source": "es", "target": "es-MX", "alternatives": 2}).json
     assert several == {"translatedText": [text, "b"], "alternatives": [[], []]}
-    deepl = served.json("/v2/translate", {"text": [text], "source_lang": "ES", "target_lang": "ES"}).json
-    assert deepl["translations"][0] == {"detected_source_language": "ES", "text": text, "billed_characters": len(text)}
+    region = served.json("/v2/translate", {"text": [text], "source_lang": "EN", "target_lang": "EN-GB"}).json
+    assert region["translations"][0]["text"] == text
+    unnamed = served.json("/v2/translate", {"text": [text], "target_lang": "EN-GB"})
+    assert (unnamed.status, unnamed.json) == (400, {"message": "Value for 'target_lang' not supported: EN-GB"})
 
 
 @pytest.mark.parametrize(("source", "target"), [("en-US", "es-ES"), ("en_GB", "ES_mx"), ("EN-us", "es-419")])
@@ -143,6 +153,8 @@ def test_regions_are_understood_in_every_dialect(served, translator, source, tar
     assert served.json("/v1/translate", own).json["translations"][0]["text"] == text
     deepl = {"text": [HELLO["q"]], "source_lang": source, "target_lang": target}
     assert served.json("/v2/translate", deepl).json["translations"][0]["text"] == text
+    immersive = {"text_list": [HELLO["q"]], "source_lang": source, "target_lang": target}
+    assert served.json("/immersive", immersive).json["translations"][0]["text"] == text
 
 
 @pytest.mark.parametrize("text", ["😀 🎉", " \n ", "…!"])

@@ -100,7 +100,9 @@ def test_an_answer_says_where_each_sentence_is(served):
         ({"text": ["a"]}, "text: extra inputs are not permitted"),
         ({"n_best": 99}, "n_best: expected at most 4, got 99"),
         ({"target": "zz"}, "target: expected one of en, es, got zz"),
-        ({"source": "es"}, "no model translates from es to None"),
+        ({"source": "es"}, "no model translates from es; expected one of en-es"),
+        ({"target": "en"}, "no model translates into en; expected one of en-es"),
+        ({"source": "es", "target": "en"}, "no model translates from es into en; expected one of en-es"),
         ({"beam_size": 0}, "beam_size: input should be greater than or equal to 1"),
     ],
 )

@@ -38,6 +38,16 @@ def test_requests_at_the_same_time_get_the_answers_that_they_get_alone(served, r
     assert float(largest.rpartition(" ")[2]) < float(count.rpartition(" ")[2])  # at least one batch had several texts
 
 
+def test_a_given_max_source_replaces_the_limit_of_a_sentence(start, run_folder):
+    long = {**ONE, "q": " ".join(WORDS)}
+    limit = ("--languages", "en:es", "--set", "serving.sentence=5", "--log", "nothing")
+    statuses = []
+    for given in ((), ("--set", "decoding.max_source=20")):
+        with start(str(run_folder), *limit, *given) as served:
+            statuses.append([served.json("/translate", one).status for one in (ONE, long)])
+    assert statuses == [[200, 400], [200, 200]]
+
+
 def test_rates_and_keys(start, run_folder, tmp_path):
     keys = tmp_path / "keys"
     made = [sys.executable, "-m", "glassformer", "serve", "--keys", str(keys), "--new-key"]

@@ -164,7 +164,7 @@ def _error(refusal: RequestError) -> Response:
 
 
 def _key(request: Request) -> str:
-    return header_key(request, SCHEME) or request.query_params.get("auth_key", "")
+    return header_key(request, SCHEME) or header_key(request, "Bearer") or request.query_params.get("auth_key", "")
 
 
 DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error, key=_key, key_field="auth_key")
@@ -212,7 +212,9 @@ def _fitting(service: Service, source_lang: object, target_lang: object) -> list
     if not isinstance(source, str) or not isinstance(target, str):
         raise RequestError(400, "source_lang, target_lang: expected the code of a language")
     models = service.models
-    to = models.code(target, models.targets)
+    to, own = models.code(target, models.targets), models.code(target)
+    if to is None and own and source and models.code(source, [own]):  # a language that no model translates into
+        return [models.within(own)]
     if to is None:
         raise RequestError(400, f"Value for 'target_lang' not supported: {shortened(target) or 'none'}")
     fitting: list[Direction] = [one for one in models.all if one.target == to]

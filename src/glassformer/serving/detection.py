@@ -19,7 +19,7 @@ READ_CHARACTERS = 2000
 class DetectedLanguage(TypedDict):
     """A language that a text may be in."""
 
-    confidence: Annotated[float, Field(description="How sure the detector is, in percent")]
+    confidence: Annotated[float, Field(description="How sure the detector is, in whole percent, such as 92.0")]
     language: str
 
 
@@ -39,7 +39,12 @@ def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguag
     if detector is None:
         return []
     values = detector.compute_language_confidence_values(text[:READ_CHARACTERS])
-    return [{"confidence": 100 * one.value, "language": codes[one.language]} for one in values if one.value > 0]
+    return [
+        # LibreTranslate's form: a whole number with a decimal point
+        {"confidence": float(round(100 * one.value)), "language": codes[one.language]}
+        for one in values
+        if one.value > 0
+    ]
 
 
 @cache

@@ -31,7 +31,7 @@ class Limits:
     """Maximum number of characters of a text."""
     sentence: Annotated[int, Range(2, 10**6)] = 256
     """Maximum number of tokens of a sentence, including `<eos>`. A long sentence is cut at its commas, semicolons and
-    colons; a text is refused if a part of it is still too long."""
+    colons; a text is refused if a part of it is still too long. A given `decoding.max_source` replaces this limit."""
     texts: Annotated[int, Range(1, 10**6)] = 256
     """Maximum number of texts of a request."""
     alternatives: Annotated[int, Range(0, 63)] = 3

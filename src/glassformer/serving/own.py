@@ -294,7 +294,9 @@ def _model(service: Service, asked: TranslateRequest) -> Direction:
         return models.within(source)
     fitting = [one for one in models.all if source in (None, one.source) and target in (None, one.target)]
     if not fitting:
-        raise RequestError(400, f"no model translates from {source} to {target}")
+        asked_for = " ".join(f"{word} {code}" for word, code in (("from", source), ("into", target)) if code)
+        served = ", ".join(one.name for one in models.all)
+        raise RequestError(400, f"no model translates {asked_for}; expected one of {served}")
     return fitting[0]
 
 
