@@ -162,7 +162,7 @@ def verify_outside(
     answers = _asked(program, packages, path, options.python, questions)
     texts = bundle.target_tokenizer.decode_all([one.tokens for one in ours])
     cut = [len(one.tokens) == job.max_length for one, job in zip(ours, jobs, strict=True)]
-    outputs = [_until(one.text, *others) for one, *others in zip(answers.outputs, texts, cut, strict=True)]
+    outputs = [_until(one.text, *own) for one, own in zip(answers.outputs, zip(texts, cut, strict=True), strict=True)]
     found = _compared(engine, jobs, ours, _read(bundle, texts), answers._replace(outputs=_read(bundle, outputs)))
     _check(found, options.quantization)
     return found
