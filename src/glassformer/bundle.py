@@ -23,7 +23,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load_stored, to_toml
-from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
+from glassformer.system.files import check_regular, read_bytes, read_json, sync, unwritable, write_json, write_safely
 from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
@@ -107,7 +107,7 @@ class Bundle:
         try:
             save_tokenizers(self.folder / TOKENIZER, self.source_tokenizer, self.target_tokenizer)
         except OSError as error:
-            raise CheckpointError(f"cannot write {self.folder / TOKENIZER}: {error.strerror or error}") from error
+            raise unwritable(self.folder / TOKENIZER, error) from error
         self.save_alignment()
         if self.origin:
             content = {"imported_from": self.origin}

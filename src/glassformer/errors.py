@@ -16,6 +16,7 @@ exception, so that code that does not know glassformer can catch its errors::
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
 
+import errno
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -35,11 +36,24 @@ __all__ = [
     "install_command",
     "nearest",
     "quoted",
+    "remedy",
     "shortened",
 ]
 
 QUOTED = 100
 """Maximum number of characters that a message quotes from a user's text."""
+_REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space, or raise the quota",
+    errno.EROFS: "choose a folder on a file system that can be written",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "change the permissions, or choose a different path"),
+    errno.ENAMETOOLONG: "choose a shorter name",
+    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP), "choose a different path"),
+    errno.EFBIG: "raise the limit (`ulimit -f`), or choose a file system that allows larger files",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (`ulimit -n`)"),
+    errno.EIO: "check the disk",
+}
+"""What to do after a system error whose number alone says so."""
 
 
 class GlassformerError(Exception):
@@ -104,6 +118,15 @@ def either(words: Sequence[str]) -> str:
     'de, en or fr'
     """
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def remedy(error: BaseException, otherwise: str) -> str:
+    """Return what to do after an error: what fits the number of a system error, or else `otherwise`.
+
+    >>> remedy(OSError(errno.ENOSPC, "No space left on device"), "copy the file again")
+    'free some space'
+    """
+    return _REMEDIES.get(error.errno or 0, otherwise) if isinstance(error, OSError) else otherwise
 
 
 def quoted(value: object) -> str:

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from glassformer.cli.hidden_options import log_details, show_traceback
 from glassformer.cli.option_groups import as_command
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
-from glassformer.errors import GlassformerError, RankError
+from glassformer.errors import GlassformerError, RankError, remedy
 
 __all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main", "share_cores"]
 
@@ -157,9 +157,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; for a system error, the file's name, if any, and the reason."""
+    """Return the message of an error; for a system error, the file's name, if any, the reason and what to do."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}; {remedy(error, 'check the path' if place else 'try again')}"
     return str(error)
 
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from glassformer.errors import DataError, nearest, quoted
+from glassformer.errors import DataError, nearest, quoted, remedy
 from glassformer.system.files import remove
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def _exists(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:  # for example, a loop of symbolic links
-        raise DataError(f"{quoted(path)} cannot be read: {error.strerror}; correct the path") from error
+        advice = remedy(error, "correct the path")
+        raise DataError(f"{quoted(path)} cannot be read: {error.strerror}; {advice}") from error
     return True
 
 
@@ -202,7 +203,8 @@ def reading(path: str) -> Iterator[None]:
         raise DataError(f"{path}: expected a file, got a folder; name a file in the folder") from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"cannot read {path}: {error.strerror}; make sure that the file can be read") from error
+            advice = remedy(error, "make sure that the file can be read")
+            raise DataError(f"cannot read {path}: {error.strerror}; {advice}") from error
         raise DataError(
             f"cannot read {path}: {error}; make sure that the file is complete, and that its name ends in "
             f"{', '.join(COMPRESSED)} only if the file is compressed in this format"

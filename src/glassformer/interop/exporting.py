@@ -11,7 +11,7 @@ from typing import Any
 from glassformer.bundle import WEIGHTS, Bundle, check_weights
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, shortened
-from glassformer.system.files import parse_json, read_bytes, remove
+from glassformer.system.files import parse_json, read_bytes, remove, unwritable
 from glassformer.text.tokenizer import Tokenizer
 
 __all__ = [
@@ -175,7 +175,7 @@ def _replaced(path: Path, may_be_replaced: Callable[[], bool]) -> Iterator[Path]
         remove(path)
         temporary.rename(path)
     except (OSError, shutil.Error) as error:
-        raise CheckpointError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise unwritable(path, error) from error
     finally:
         remove(temporary)
 

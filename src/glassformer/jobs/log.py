@@ -6,9 +6,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from glassformer.errors import CheckpointError
 from glassformer.jobs.run_reports import AlignmentReport, AverageReport
-from glassformer.system.files import check_regular, parse_json, sync, write_safely
+from glassformer.system.files import check_regular, parse_json, sync, unwritable, write_safely
 from glassformer.training.checkpoint import TrainingState
 from glassformer.training.reports import (
     CheckpointReport,
@@ -64,10 +63,7 @@ class Log:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"type": kind, "step": step, **values}) + "\n")
         except OSError as error:
-            raise CheckpointError(
-                f"cannot write {self.path}: {error.strerror or error}; the checkpoints are kept: free some space and "
-                "run the same command to resume from the latest checkpoint"
-            ) from error
+            raise unwritable(self.path, error, "the checkpoints are kept") from error
 
 
 def _is_before(line: dict[str, Any], state: TrainingState) -> bool:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.bundle import TOKENIZER, Bundle
-from glassformer.errors import CheckpointError, ConfigError, quoted
+from glassformer.errors import ConfigError, quoted
 from glassformer.jobs.student_corpus import CORPUS, StudentCorpus
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
-from glassformer.system.files import remove
+from glassformer.system.files import remove, unwritable
 from glassformer.text.tokenizer import save_tokenizers
 
 __all__ = ["prepare_student"]
@@ -87,7 +87,4 @@ def _give_tokenizer(teacher: Bundle, run: Path) -> None:
         save_tokenizers(temporary, teacher.source_tokenizer, teacher.target_tokenizer)
         temporary.replace(run / TOKENIZER)
     except OSError as error:
-        raise CheckpointError(
-            f"cannot write {run / TOKENIZER}: {error.strerror or error}; "
-            "make sure that there is space and that you may write there"
-        ) from error
+        raise unwritable(run / TOKENIZER, error) from error

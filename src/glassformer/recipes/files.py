@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import ConfigError, nearest, quoted, shortened
+from glassformer.errors import ConfigError, nearest, quoted, remedy, shortened
 from glassformer.recipes.configuration import Configuration
 
 __all__ = ["read", "recipe_text", "recipes"]
@@ -96,7 +96,7 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}; correct the path") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; {remedy(error, 'correct the path')}") from error
     except RecursionError as error:
         raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
     except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits

@@ -13,7 +13,7 @@ from typing import Any
 
 import xxhash
 
-from glassformer.errors import CheckpointError, CheckpointVersionError, shortened
+from glassformer.errors import CheckpointError, CheckpointVersionError, remedy, shortened
 
 __all__ = [
     "JSON_VERSION",
@@ -28,6 +28,7 @@ __all__ = [
     "read_json",
     "remove",
     "sync",
+    "unwritable",
     "write_json",
     "write_safely",
 ]
@@ -73,7 +74,7 @@ def read_any_json(path: Path) -> Any:
     except CheckpointError:
         raise
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"cannot read {path}: {shortened(_reason(error))}; copy the file again") from error
+        raise _unreadable(path, error) from error
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -107,16 +108,20 @@ def check_regular(path: Path) -> None:
     For a symbolic link, the link's target is checked. A missing file raises no error.
 
     Raises:
-        CheckpointError: the path exists and is not a regular file.
+        CheckpointError: the path exists and is not a regular file, or the file may not be read.
     """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return  # opening the file later reports that it is missing
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
+        raise _unreadable(path, error) from error
     if not stat.S_ISREG(mode):
         raise CheckpointError(f"{path}: expected a regular file, got {_kind(mode)}; copy the file again")
+    try:
+        path.open("rb").close()  # safetensors calls a file missing that may not be read
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def _kind(mode: int) -> str:
@@ -124,9 +129,19 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"cannot read {path}: {_reason(error)}; {remedy(error, 'copy the file again')}")
+
+
 def _reason(error: Exception) -> str:
     """Return an error's reason without the path, because the caller's message already names the path."""
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+    return (isinstance(error, OSError) and error.strerror) or shortened(str(error))
+
+
+def unwritable(path: object, error: Exception, kept: str = "") -> CheckpointError:
+    """Return the error for a file or folder that cannot be written: the reason, what is `kept`, and what to do."""
+    advice = remedy(error, "make sure that there is space and that you may write there")
+    return CheckpointError(f"cannot write {path}: {_reason(error)}; {kept and f'{kept}: '}{advice}, and try again")
 
 
 def write_safely(path: Path, write: Callable[[Path], object]) -> None:
@@ -145,10 +160,7 @@ def write_safely(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
-        raise CheckpointError(
-            f"cannot write {path}: {error.strerror or error}; the previous file is kept: free some space and run "
-            "the same command again"
-        ) from error
+        raise unwritable(path, error, "the previous file is kept") from error
 
 
 def sync(path: Path) -> None:

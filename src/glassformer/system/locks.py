@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from glassformer.errors import CheckpointError, ConfigError
-from glassformer.system.files import remove, write_safely
+from glassformer.errors import ConfigError
+from glassformer.system.files import remove, unwritable, write_safely
 
 __all__ = ["LOCK", "locked"]
 
@@ -52,10 +52,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
     except NotImplementedError:
         _log.warning("%s is on a file system without locks: make sure that only one process writes there", folder)
     except OSError as error:
-        raise CheckpointError(
-            f"cannot write {folder / LOCK}: {error.strerror or error}; "
-            "make sure that there is space and that you may write there"
-        ) from error
+        raise unwritable(folder / LOCK, error) from error
     try:
         write_safely(folder / _HOLDER, lambda path: path.write_text(json.dumps(_self())))
         yield

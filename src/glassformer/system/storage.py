@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
 
 from glassformer.errors import CheckpointError, GlassformerError
-from glassformer.system.files import clear_temporaries, sync
+from glassformer.system.files import clear_temporaries, sync, unwritable
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -101,7 +101,7 @@ class LocalStorage:
             temporary.replace(path)
             sync(path.parent)
         except OSError as error:
-            raise _unwritable(str(path), error) from error
+            raise unwritable(path, error) from error
         finally:
             with suppress(OSError):
                 temporary.unlink()
@@ -159,7 +159,7 @@ class RemoteStorage:
                 self._make_folder_of(name)
                 self._files.put_file(file.name, self._path(name))
             except OSError as error:
-                raise _unwritable(f"{self.place.rstrip('/')}/{name}", error) from error
+                raise unwritable(f"{self.place.rstrip('/')}/{name}", error) from error
 
     def read(self, name: str) -> Iterator[bytes]:
         """Yield the blocks of a file.
@@ -210,13 +210,6 @@ def _file_system(place: str) -> tuple["AbstractFileSystem", str]:
             f"cannot open {place}: {error}; correct the URL, or install its protocol's package"
         ) from error
     return files, str(folder)
-
-
-def _unwritable(path: str, error: OSError) -> CheckpointError:
-    return CheckpointError(
-        f"cannot write {path}: {error.strerror or error}; make sure that there is space and that the folder can be "
-        "written, and run the same command again"
-    )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from glassformer.errors import DataError, quoted
+from glassformer.errors import DataError, quoted, remedy
 from glassformer.text.links import Span
 from glassformer.text.normalisation import normalise
 from glassformer.text.word_edges import is_apart
@@ -92,7 +92,8 @@ class Glossary:
         try:
             lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
         except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}; correct the name of the glossary") from error
+            advice = remedy(error, "correct the name of the glossary")
+            raise DataError(f"cannot read {path}: {error.strerror}; {advice}") from error
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{path}: expected UTF-8, got an invalid byte at {error.start}; convert the file"

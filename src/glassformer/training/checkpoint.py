@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 
 from glassformer.bundle import WEIGHTS, load_weights, read_weights, write_tensors
 from glassformer.errors import CheckpointError, CheckpointVersionError, quoted, shortened
-from glassformer.system.files import clear_temporaries, parse_json, read_bytes, remove, sync, write_safely
+from glassformer.system.files import clear_temporaries, parse_json, read_bytes, remove, sync, unwritable, write_safely
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import moment_names
@@ -218,10 +218,7 @@ class Checkpoints:
             sync(self.folder.parent)
         except OSError as error:
             remove(temporary)
-            raise CheckpointError(
-                f"cannot write {path}: {error.strerror or error}; the earlier checkpoints are kept: free some space, "
-                "and run the same command to resume"
-            ) from error
+            raise unwritable(path, error, "the earlier checkpoints are kept") from error
         self._drop_old(state["best_step"])
         return path
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, remedy, shortened
 from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run
 from glassformer.interop.importing import Imported, check_target
 from glassformer.system.files import check_regular, parse_json, read_bytes
@@ -105,7 +105,8 @@ def _unpack(source: Path, folder: Path) -> None:
         # RuntimeError: the file is encrypted, or zipfile does not know its compression method.
         raise CheckpointError(f"{source} is damaged: {shortened(str(error))}; download the package again") from error
     except OSError as error:
-        raise CheckpointError(f"cannot unpack {source}: {error.strerror or error}; correct the path") from error
+        advice = remedy(error, "correct the path")
+        raise CheckpointError(f"cannot unpack {source}: {error.strerror or error}; {advice}") from error
 
 
 def _files(archive: zipfile.ZipFile, source: Path) -> dict[str, zipfile.ZipInfo]:

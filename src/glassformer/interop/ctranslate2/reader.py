@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from glassformer.bundle import CONFIG, TOKENIZER, Bundle, put_weights
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, remedy
 from glassformer.interop.ctranslate2.folder import CTranslate2Folder, read_ctranslate2
 from glassformer.interop.ctranslate2.model import heads_first, with_heads_in_order
 from glassformer.interop.ctranslate2.weights import (
@@ -247,7 +247,7 @@ def _sentencepiece(path: Path, tokens: Sequence[str]) -> bytes:
     try:
         model = read_bytes(path)
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}; correct the path") from error
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; {remedy(error, 'correct the path')}") from error
     try:
         processor = load_processor(model)
     except VocabularyError as error:

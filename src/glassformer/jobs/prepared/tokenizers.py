@@ -7,12 +7,11 @@ import numpy as np
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.kept_pairs import texts_at
 from glassformer.corpus.readers import TextPairs
-from glassformer.errors import CheckpointError
 from glassformer.jobs.prepared.folder import PreparedFolder
 from glassformer.jobs.prepared.texts import SplitTexts
 from glassformer.jobs.run_reports import OnProgress, ProgressReport
 from glassformer.recipes.configuration import Configuration
-from glassformer.system.files import hash_of_folder
+from glassformer.system.files import hash_of_folder, unwritable
 from glassformer.system.processes import Worker
 from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizers
@@ -83,9 +82,6 @@ def _save(folder: PreparedFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> No
     try:
         save_tokenizers(path, *tokenizers)
     except OSError as error:
-        raise CheckpointError(
-            f"cannot write {path}: {error.strerror or error}; "
-            "make sure that there is space and that you may write there"
-        ) from error
+        raise unwritable(path, error) from error
     hash, manifest = hash_of_folder(path), folder.manifest
     folder.save(tokenizer=hash, shards=manifest.shards if hash == manifest.tokenizer else ())

@@ -12,7 +12,7 @@ from zlib import crc32
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from glassformer.errors import ConfigError, quoted
+from glassformer.errors import ConfigError, quoted, remedy
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
 
@@ -45,7 +45,8 @@ class Picture:
         try:
             path.write_text(self.svg, encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another path") from error
+            advice = remedy(error, "choose another path")
+            raise ConfigError(f"{path} cannot be written: {error.strerror}; {advice}") from error
         return path
 
 
