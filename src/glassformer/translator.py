@@ -70,7 +70,7 @@ class Translator:
         *others: str | Path,
         rescore: Sequence[str | Path] = (),
         lexicon: bool = False,
-        engine: EngineName = "torch",
+        engine: EngineName | None = None,
         quantization: Quantization | None = None,
         workers: int = 0,
         device: str = "auto",
@@ -92,6 +92,7 @@ class Translator:
             rescore: folders of the models that rescore the outputs.
             lexicon: whether the run's lexicon also proposes outputs by analogy with training words, and scores them.
             engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest engine with equal outputs.
+                The default is torch for a run, and ctranslate2 for an export, which has no weights for torch.
             quantization: number format of the weight matrices; by default, as trained or exported.
             workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker
                 except the first is a process with its own copy of the models; these processes start when there are
@@ -119,7 +120,7 @@ class Translator:
         wanted: set[Need] = {*needs, "ensemble"} if combination.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
         found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
-        members = [cls.load(other, **how) for other in combination.ensemble]
+        members = [cls.load(other, **how, engine="torch") for other in combination.ensemble]
         if not combination.rescores:
             return cls(bundle, found, *members)
         rescoring = [cls.load(other, **how, engine=engine, workers=workers) for other in combination.rescore]
@@ -305,8 +306,8 @@ class Translator:
 
         if not isinstance(self.engine, TorchEngine):
             raise ConfigError(
-                f"the engine {self.engine.name} does not show what it computes: choose the engine torch, and give the "
-                "run's folder instead of an export"
+                f"{self.bundle.folder}: the engine {self.engine.name} does not show what it computes; give the run "
+                "itself, not an export, and the engine torch"
             )
         return self.engine
 

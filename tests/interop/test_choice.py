@@ -78,9 +78,15 @@ def test_an_ensemble_is_translated_by_pytorch(run):
 @pytest.mark.slow
 def test_an_export_accepts_only_its_own_engine_and_quantization(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "int8")
-    with pytest.raises(ConfigError, match="without weights for the engine torch"):
-        Translator.load(tmp_path / "out")
-    with pytest.raises(ConfigError, match="was exported with int8, not float32"):
+    assert Translator.load(tmp_path / "out").engine.name == "ctranslate2"
+    script = (
+        f"import sys, glassformer as gf\ngf.Translator.load({str(tmp_path / 'out')!r}).translate(['the cat'])\n"
+        "assert 'ctranslate2' in sys.modules and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    with pytest.raises(ConfigError, match=r"for the engine torch; give the exported run itself$"):
+        Translator.load(tmp_path / "out", engine="torch")
+    with pytest.raises(ConfigError, match="was exported with int8, not float32; leave out the quantization"):
         Translator.load(tmp_path / "out", engine="auto", quantization="float32")
 
 

@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 class EngineRequest:
     """The engine that a translator requests, its settings, and the abilities that it needs."""
 
-    engine: EngineName = "torch"
+    engine: EngineName | None = None
+    """None = torch for a run, and CTranslate2 for an export, which has no weights for torch."""
     quantization: Quantization | None = None
     """Number format of the weight matrices; None = as trained or exported."""
     workers: int = 0
@@ -55,7 +56,7 @@ def load_engine(bundle: Bundle, request: EngineRequest) -> Engine:
         case "ctranslate2":
             _check_needs(bundle, request, exported=False)
             return _from_run(bundle, request)
-        case "torch":
+        case "torch" | None:
             return _torch(bundle, request)
         case "auto":
             return _fastest(bundle, request)
@@ -79,7 +80,7 @@ def _check_needs(bundle: Bundle, request: EngineRequest, *, exported: bool) -> N
     if exported and request.engine == "torch":
         raise ConfigError(
             f"{bundle.folder} is an export for CTranslate2, without weights for the engine torch; give the exported "
-            "run itself, or leave out --engine"
+            "run itself"
         )
     for need in request.needs:
         if reason := CTranslate2Engine.cannot.get(need):
@@ -92,7 +93,7 @@ def _from_export(bundle: Bundle, request: EngineRequest) -> Engine:
     if request.quantization not in (None, export.quantization):
         raise ConfigError(
             f"{bundle.folder} was exported with {export.quantization}, not {request.quantization}; leave out "
-            "--quantization, or export the run again"
+            "the quantization, or export the run again"
         )
     check_export(bundle)
     return _engine(bundle, bundle.folder, request)

@@ -36,7 +36,7 @@ def check_targets(first: Bundle, other: Bundle) -> None:
     if first.configuration.data.reverse_target != other.configuration.data.reverse_target:
         raise ConfigError(
             f"the models of an ensemble must write in the same direction, but one of {first.folder} and {other.folder} "
-            "writes from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
+            "writes from right to left (data.reverse_target): let one rescore the other's outputs instead"
         )
     problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
     remedy = (

@@ -84,7 +84,7 @@ def gather(folder: str | Path) -> Content:
     if not history.steps:
         missing.append("Curves: the log has no entries yet.")
     items = _tried("Translations", lambda: _items(bundle, prepared), missing)
-    translator = _tried("Translations", lambda: Translator.load(folder), missing) if items else None
+    translator = _tried("Translations", lambda: Translator.load(folder, engine="torch"), missing) if items else None
     outputs = translated(translator, items) if translator and items else None
     early = None
     if translator and items:
