@@ -20,6 +20,7 @@ from benchmarks.structure import own_imports
 
 import glassformer as gf
 from glassformer import errors
+from glassformer.cli import COMMANDS
 
 SRC = Path(gf.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
@@ -204,6 +205,19 @@ def test_examples_in_docstrings_give_the_shown_results(file, tmp_path, monkeypat
 def test_only_the_command_line_prints():
     calls = [(place, node.func) for place, node in places(ast.Call) if not place.startswith("cli/")]
     assert not [place for place, called in calls if isinstance(called, ast.Name) and called.id == "print"]
+
+
+def test_values_in_printed_commands_are_quoted_for_the_shell():
+    """A path with a space would otherwise become two arguments."""
+    command = re.compile(rf"glassformer ({'|'.join(COMMANDS)}) $")
+    bare = [
+        (place, ast.unparse(value))
+        for place, node in places(ast.JoinedStr)
+        for before, value in zip(node.values, node.values[1:], strict=False)
+        if isinstance(before, ast.Constant) and command.search(before.value)
+        if isinstance(value, ast.FormattedValue) and not re.match(r"shlex\.|[A-Z_]+$", ast.unparse(value.value))
+    ]
+    assert bare == []
 
 
 def test_the_drawn_tree_of_errors_matches_the_classes():

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 
 import pytest
@@ -232,3 +233,26 @@ def test_a_message_quotes_at_most_100_characters(glassformer, trained, command, 
     assert result.status == 1
     assert f"got '{'x' * 97}…'" in result.err
     assert "x" * 98 not in result.err
+
+
+@pytest.mark.slow
+def test_printed_commands_can_be_pasted_into_a_shell(glassformer, trained, tmp_path):
+    """Each printed command names a folder that exists, although the name has spaces and quotes."""
+    home = tmp_path / "Ж 'a' \"b\" $c"
+    shutil.copytree(trained.parent, home / "the data")
+    run, config = home / "the data" / "run", home / "the data" / "small.toml"
+    shutil.copytree(run, home / "to resume")
+    files = ["--data", home / "the data", "--set", f"run.directory={home / 'to resume'}"]
+    shown = [
+        glassformer("train", config, *files),
+        glassformer("prepare", config, "--data", home / "the data", "--set", f"run.directory={home / 'new'}"),
+        glassformer("average", run, "--last", 2),
+        glassformer("export", run, home / "ex port"),
+    ]
+    assert not [one.err for one in shown if one.status]
+    commands = [re.search(r":  (glassformer .+)", one.out)[1] for one in shown]
+    words = [shlex.split(command) for command in commands]
+    assert [word[2] for word in words] == [
+        *map(str, (home / "to resume", config, run / "averaged-2", home / "ex port"))
+    ]
+    assert words[1][3:] == ["--data", str(home / "the data"), "--set", f"run.directory={home / 'new'}"]

@@ -13,6 +13,7 @@ Papers: Yvon 1996, "Grapheme-to-phoneme conversion using multiple unbounded over
 
 import gzip
 import math
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -98,9 +99,8 @@ class Lexicon:
                 pairs = [tuple(line.rstrip("\n").split("\t")) for line in file]
             return cls(((word, target) for word, target in pairs), tokenizer)
         except FileNotFoundError as error:
-            raise CheckpointError(
-                f"{path} does not exist; `glassformer tune {path.parent} --lexicon` makes it from the training corpus"
-            ) from error
+            command = f"glassformer tune {shlex.quote(str(path.parent))} --lexicon"
+            raise CheckpointError(f"{path} does not exist; `{command}` makes it from the training corpus") from error
         except (OSError, EOFError, ValueError) as error:
             raise CheckpointError(
                 f"{path} is damaged: {shortened(str(error))}; delete the file, and tune again"

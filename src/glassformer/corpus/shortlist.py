@@ -9,6 +9,7 @@ Papers: L'Hostis et al. 2016, "Vocabulary selection strategies for neural machin
 "OpenNMT system description for WNMT 2018".
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,10 +143,8 @@ class Shortlist:
 
         check_regular(path)
         if not path.exists():
-            raise CheckpointError(
-                f"{path} does not exist; `glassformer calibrate {path.parent} --set decoding.shortlist=N` makes "
-                "the file from the training corpus"
-            )
+            command = f"glassformer calibrate {shlex.quote(str(path.parent))} --set decoding.shortlist=N"
+            raise CheckpointError(f"{path} does not exist; `{command}` makes the file from the training corpus")
         try:
             with safe_open(path, framework="np") as file:
                 kind, tensors = file.metadata(), {name: file.get_tensor(name) for name in _TENSORS}

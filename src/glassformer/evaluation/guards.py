@@ -4,6 +4,7 @@ guards.json          the thresholds, the usual values of the run's outputs, the 
 """
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -93,9 +94,8 @@ class Guards:
                 **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(
-                f"{folder / GUARDS} is damaged: {error!r}; write it again by `glassformer calibrate {folder}`"
-            ) from error
+            command = f"glassformer calibrate {shlex.quote(str(folder))}"
+            raise CheckpointError(f"{folder / GUARDS} is damaged: {error!r}; write it again by `{command}`") from error
 
     def save(self, folder: Path) -> None:
         """Write the guards into a run's folder.

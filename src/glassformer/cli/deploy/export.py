@@ -1,6 +1,7 @@
 """`glassformer export`."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -225,4 +226,4 @@ def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> 
                 "not normalise them as glassformer does; their outputs were not compared",
                 err=True,
             )
-    typer.echo(f"the model is in {target}{row.use and f':  {row.use.format(path=target)}'}")
+    typer.echo(f"the model is in {target}{row.use and f':  {row.use.format(path=shlex.quote(str(target)))}'}")

@@ -1,5 +1,6 @@
 """`glassformer import`."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -195,7 +196,7 @@ def _report(imported: "Imported", run: Path) -> None:
     typer.echo(
         f"imported {imported.title}: {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
         f"{config.norm}-norm, {config.positions} positions and {config.activation}"
-        f"{_SHARED[config.tie_embeddings, config.tie_output]}:  glassformer check {run}"
+        f"{_SHARED[config.tie_embeddings, config.tie_output]}:  glassformer check {shlex.quote(str(run))}"
     )
     if imported.difference:
         typer.echo(

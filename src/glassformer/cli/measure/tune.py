@@ -1,6 +1,7 @@
 """`glassformer tune`."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,4 +114,4 @@ def _print(tuned: "Tuned", path: Path, as_json: bool) -> None:
         f"{one.name} {one.first:.2f} (the run alone) → {one.second:.2f} (all models, cross-fitted; "
         f"p = {one.p_value:.4f}; {tuned.items:,} texts); {tuned.oracle:.2f} if the best candidate were always chosen"
     )
-    typer.echo(f"use it:  glassformer translate {path} FILE")
+    typer.echo(f"use it:  glassformer translate {shlex.quote(str(path))} FILE")

@@ -1,5 +1,6 @@
 """`glassformer average`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -24,4 +25,5 @@ def average_command(
     from glassformer.jobs import average
 
     folder = average(run, last, output)
-    typer.echo(f"wrote the mean of {last} checkpoints to {folder}:  glassformer evaluate {folder} SRC REF")
+    command = f"glassformer evaluate {shlex.quote(str(folder))} SRC REF"
+    typer.echo(f"wrote the mean of {last} checkpoints to {folder}:  {command}")

@@ -73,8 +73,8 @@ def prepare_command(
         _prepare_and_print(configuration, pool, as_json)
     if not as_json:
         folder = ["--data", str(changes.data)] if changes.data else []
-        options = [*folder, *(f"--set {shlex.quote(one)}" for one in changes.settings())]
-        typer.echo(f"train on it:  {' '.join(['glassformer train', shlex.quote(config), *options])}")
+        settings = [word for one in changes.settings() for word in ("--set", one)]
+        typer.echo(f"train on it:  {shlex.join(['glassformer', 'train', config, *folder, *settings])}")
 
 
 @contextmanager

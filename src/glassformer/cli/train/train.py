@@ -1,6 +1,7 @@
 """`glassformer train`."""
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import typer
@@ -48,7 +49,7 @@ def print_summary(summary: "Summary") -> None:
 
     typer.echo("writing the report", err=True)
     typer.echo(f"report:             {write_report(summary.folder)}")
-    typer.echo(f"translate with it:  glassformer translate {summary.folder} FILE")
+    typer.echo(f"translate with it:  glassformer translate {shlex.quote(str(summary.folder))} FILE")
 
 
 def end_if_stopped(summary: "Summary") -> None:

@@ -1,5 +1,6 @@
 """`glassformer demo`: train on a generated corpus in a few minutes, and show scores and the explorer."""
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -51,11 +52,12 @@ def demo_command(
     print_splits(list(evaluate_splits(translator)), built_in_scores())
     typer.echo("package: the scores of `demo`, the model in the package, which this command trained once")
     _print_classics(translator)
-    command = "glassformer" if shutil.which("glassformer") else sys.argv[0]
+    command = shlex.quote("glassformer" if shutil.which("glassformer") else sys.argv[0])
+    run = shlex.quote(str(summary.folder))
     typer.echo(f"The model is in {summary.folder}. Now try:")
-    typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {summary.folder}")
-    typer.echo(f"  {command} trace {summary.folder} 'The animal slept in the park.'")
-    typer.echo(f"  {command} explore {summary.folder}\n")
+    typer.echo(f"  echo 'The tired animal slept in the park.' | {command} translate {run}")
+    typer.echo(f"  {command} trace {run} 'The animal slept in the park.'")
+    typer.echo(f"  {command} explore {run}\n")
     fits = fits_page(translator)
     shown = "the model, and lets you change it" if fits else "a translation"
     typer.echo(f"One page shows every number of {shown}; it needs no network:")

@@ -1,6 +1,7 @@
 """`glassformer learn`: open the book in the browser, or check a reader's own Transformer."""
 
 import json
+import shlex
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -114,7 +115,7 @@ def _report(found: "FileCheck") -> list[str]:
         verb = "write" if found.passed else "mend"
         lines.append(f"step {step} is next: {verb} `{found.next.signature}`")
         lines.append(f"  {found.next.task}")
-        lines.append(f"  See `glassformer learn {found.next.chapter}`.")
+        lines.append(f"  See `glassformer learn {shlex.quote(found.next.chapter)}`.")
     return [part for line in lines for part in wrap(line, _WIDTH, subsequent_indent="     ")]
 
 

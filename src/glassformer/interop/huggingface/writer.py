@@ -129,7 +129,9 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
     for name, content in files.items():
         text = json.dumps(content, ensure_ascii=False, indent=1)
         (folder / name).write_text(text + "\n", encoding="utf-8", newline="\n")
-    card = model_card(bundle, options, _LOADING.format(name=bundle.folder.name), _notes(bundle))
+    card = model_card(
+        bundle, options, _LOADING.format(name=json.dumps(bundle.folder.name, ensure_ascii=False)), _notes(bundle)
+    )
     (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
 
 
@@ -343,7 +345,7 @@ def _sides(bundle: Bundle) -> tuple[tuple[str, Tokenizer], tuple[str, Tokenizer]
 _LOADING = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-folder = "{name}"  # this folder
+folder = {name}  # this folder
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForSeq2SeqLM.from_pretrained(folder)
 batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)

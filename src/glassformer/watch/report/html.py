@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
@@ -92,7 +93,7 @@ def _shown(content: Content) -> dict[str, Any]:
     }
     return {
         "name": content.folder.resolve().name,
-        "folder": str(content.folder),
+        "command": f"glassformer explore {shlex.quote(str(content.folder))}",
         "title": _title(content),
         "conclusion": _conclusion(content),
         "limits": _limits(content),
