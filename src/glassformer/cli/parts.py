@@ -74,7 +74,8 @@ class Parts(NamedTuple):
                 f"manifest: {job.output}/manifest.json"
             )
             return
-        print_untranslated(summary.statuses, "translation" if job.target_column is None else "score")
+        what = "translation" if job.target_column is None else "score"
+        print_untranslated(summary.statuses, f"{job.output}/parts/*.status.jsonl say", what)
         typer.echo(f"parts: {summary.parts:,}, {done} now: {summary.made:,}; folder: {job.output}")
 
 

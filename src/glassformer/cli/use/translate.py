@@ -125,7 +125,7 @@ def translate_command(
         outputs = _translations(_logged(results, links) if links else results, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
         counts = _print(outputs, log, at_once=file is None)
-    print_untranslated(counts)
+    print_untranslated(counts, f"{status or '--status FILE'} says")
 
 
 def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
@@ -201,8 +201,11 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
     return counts
 
 
-def print_untranslated(counts: Counter[str], what: str = "translation") -> None:
-    """Print on stderr the number of lines without a translation (or score) by reason, and of doubtful outputs."""
+def print_untranslated(counts: Counter[str], statuses_say: str, what: str = "translation") -> None:
+    """Print on stderr the number of lines without a translation (or score) by reason, and of doubtful outputs.
+
+    `statuses_say` names the files with the statuses and the verb, such as "status.jsonl says".
+    """
     from glassformer.translating.translation import TRANSLATED
 
     empty = {status: count for status, count in counts.items() if status not in TRANSLATED}
@@ -211,7 +214,7 @@ def print_untranslated(counts: Counter[str], what: str = "translation") -> None:
         typer.echo(f"no {what} of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
     if counts["suspicious"]:
         some = "1 translation is" if counts["suspicious"] == 1 else f"{counts['suspicious']} translations are"
-        typer.echo(f"{some} suspicious; --status FILE says which and why", err=True)
+        typer.echo(f"{some} suspicious; {statuses_say} which and why", err=True)
     if counts["max_length"]:
         cut = "1 translation was" if counts["max_length"] == 1 else f"{counts['max_length']} translations were"
         typer.echo(f"{cut} cut at the maximum length (decoding.extra_length)", err=True)
