@@ -73,7 +73,10 @@ def test_an_export_is_verified_by_given_texts(glassformer, trained, tmp_path):
         ),
         (["--license", "mit"], "--license has no effect with --to ctranslate2; leave it out"),
         (["--unverified"], "--unverified has no effect with --to ctranslate2; leave it out"),
-        (["--to", "huggingface", "--quantization", "int8"], "--quantization: expected float32 with --to huggingface"),
+        (
+            ["--to", "huggingface", "--quantization", "int8"],
+            "quantization: expected float32 for Hugging Face's transformers, got 'int8'",
+        ),
         (["--to", "huggingface", "--unverified"], "tokenizer.joint: expected true with words"),
         (["--to", "argos", "--unverified"], "the source's tokenizer: expected subwords, got words"),
         (["--set", "data.source_language=e n"], "data.source_language: expected a BCP 47 tag"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from glassformer.bundle import WEIGHTS, Bundle, check_weights
 from glassformer.decoding.options import Quantization
-from glassformer.errors import CheckpointError, ConfigError, shortened
+from glassformer.errors import CheckpointError, ConfigError, either, nearest, quoted, shortened
 from glassformer.system.files import parse_json, read_bytes, remove, unwritable
 from glassformer.text.tokenizer import Tokenizer
 
@@ -18,6 +18,7 @@ __all__ = [
     "EXPORTER",
     "ExportOptions",
     "check_order",
+    "check_quantization",
     "check_trained",
     "have_one_vocabulary",
     "is_written_by_us",
@@ -63,6 +64,19 @@ def check_trained(bundle: Bundle) -> None:
     if not (bundle.folder / WEIGHTS).exists():
         raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist; export a run that has been trained")
     check_weights(bundle.folder / WEIGHTS, bundle.model_config)
+
+
+def check_quantization(quantization: str, known: Sequence[str], program: str) -> None:
+    """Refuse a number format that a program's files cannot have.
+
+    Raises:
+        ConfigError: the number format is not among the known ones.
+    """
+    if quantization not in known:
+        raise ConfigError(
+            f"quantization: expected {either(known)} for {program}, got {quoted(quantization)}"
+            f"{nearest(quantization, known)}"
+        )
 
 
 def check_order(bundle: Bundle) -> None:

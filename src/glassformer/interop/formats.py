@@ -11,8 +11,8 @@ from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.interop.argos.writer import argos_remarks, export_argos
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.interop.exporting import ExportOptions
-from glassformer.interop.huggingface.writer import export_hugging_face
-from glassformer.interop.onnx.writer import export_onnx, onnx_remarks
+from glassformer.interop.huggingface.writer import HUGGING_FACE_QUANTIZATIONS, export_hugging_face
+from glassformer.interop.onnx.writer import ONNX_QUANTIZATIONS, export_onnx, onnx_remarks
 from glassformer.interop.verification import Verification
 
 __all__ = ["FORMATS", "ExportFormat", "export_format"]
@@ -60,13 +60,15 @@ FORMATS: Mapping[str, ExportFormat] = {
         ignored=("verified", "python", "licence", "page", "scores"),
         use="glassformer translate {path}",
     ),
-    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",), ignored=("page",)),
+    "huggingface": ExportFormat(
+        export=export_hugging_face, quantizations=HUGGING_FACE_QUANTIZATIONS, ignored=("page",)
+    ),
     "argos": ExportFormat(
         export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, ignored=("page",), suffix=".argosmodel"
     ),
     "onnx": ExportFormat(
         export=export_onnx,
-        quantizations=("float32", "int8"),
+        quantizations=ONNX_QUANTIZATIONS,
         remarks=onnx_remarks,
         ignored=("licence", "scores"),
     ),

@@ -108,8 +108,6 @@ def export_command(
     from glassformer.interop.formats import export_format
 
     row = export_format(to)
-    if quantization is not None and quantization not in row.quantizations:
-        raise ConfigError(f"--quantization: expected {', '.join(row.quantizations)} with --to {to}, got {quantization}")
     options = ExportOptions(
         quantization=quantization or row.quantizations[0],
         verified=not unverified,

@@ -4,12 +4,13 @@ Axes: L positions · D d_model.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
 from glassformer.interop.activations import OF_CTRANSLATE2, foreign_names
+from glassformer.interop.exporting import check_quantization
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.text.tokenizer import Tokenizer
@@ -92,10 +93,11 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     """Return CTranslate2's specification of a model, ready to be saved.
 
     Raises:
-        ConfigError: CTranslate2 cannot express the model.
+        ConfigError: CTranslate2 cannot express the model, or the number format is unknown.
         MissingDependencyError: CTranslate2 is not installed.
     """
     config = bundle.model_config
+    check_quantization(quantization, get_args(Quantization), "CTranslate2")
     check_convertible(config)
     specs = import_ctranslate2().specs
     spec = specs.TransformerSpec.from_config(

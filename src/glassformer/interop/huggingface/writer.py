@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.hypothesis import score_text
+from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError
 from glassformer.interop.activations import OF_HUGGING_FACE, foreign_names
 from glassformer.interop.ctranslate2.model import positions_of
@@ -24,6 +25,7 @@ from glassformer.interop.exporting import (
     EXPORTER,
     ExportOptions,
     check_order,
+    check_quantization,
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
@@ -45,12 +47,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "HUGGING_FACE_QUANTIZATIONS",
     "check_hugging_face",
     "export_hugging_face",
     "hugging_face_weights",
     "in_stream_order",
     "stream_in_halves",
 ]
+
+HUGGING_FACE_QUANTIZATIONS: tuple[Quantization, ...] = ("float32",)
 
 _PACKAGES = "transformers sentencepiece"
 
@@ -66,10 +71,11 @@ def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) ->
     Raises:
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or transformers gives
             different log probabilities.
-        ConfigError: transformers cannot express the model, the run does not name its languages, or the folder exists
-            and is not an export.
+        ConfigError: transformers cannot express the model, the number format is not float32, the run does not name its
+            languages, or the folder exists and is not an export.
         MissingDependencyError: transformers is not installed.
     """
+    check_quantization(options.quantization, HUGGING_FACE_QUANTIZATIONS, "Hugging Face's transformers")
     check_trained(bundle)
     check_order(bundle)
     check_hugging_face(bundle)

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.bundle import Bundle
+from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError
 from glassformer.interop.ctranslate2.model import positions_of
 from glassformer.interop.exporting import (
     EXPORTER,
     ExportOptions,
     check_order,
+    check_quantization,
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
@@ -33,10 +35,11 @@ from glassformer.interop.onnx.model import graph_files
 from glassformer.interop.verification import Verification, verify_outside
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
-__all__ = ["export_onnx", "onnx_remarks"]
+__all__ = ["ONNX_QUANTIZATIONS", "export_onnx", "onnx_remarks"]
 
 PACKAGES = "onnxruntime tokenizers"
 
+ONNX_QUANTIZATIONS: tuple[Quantization, ...] = ("float32", "int8")
 _FILE_ENDS = {"float32": "", "int8": "_quantized"}
 """The ends of file names by number format, fixed by transformers.js."""
 _DTYPES = {"float32": "fp32", "int8": "q8"}
@@ -49,10 +52,11 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
     Raises:
         CheckpointError: the weights are missing or damaged, the folder cannot be written, or onnxruntime gives
             different log probabilities.
-        ConfigError: ONNX or tokenizer.json cannot express the run; the folder exists and is not an export; or a page is
-            requested, but its files are missing, or the run has two vocabularies.
+        ConfigError: ONNX or tokenizer.json cannot express the run or the number format; the folder exists and is not an
+            export; or a page is requested, but its files are missing, or the run has two vocabularies.
         MissingDependencyError: onnxruntime or tokenizers is not installed.
     """
+    check_quantization(options.quantization, ONNX_QUANTIZATIONS, "ONNX")
     check_trained(bundle)
     check_order(bundle)
     if options.page:
