@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import glassformer as gf
-from glassformer.bundle import Bundle, load_weights, save_weights
+from glassformer.bundle import Bundle, check_weights, load_weights, save_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
 from glassformer.model.alignment import Alignment
 from glassformer.recipes.toml import from_dict
@@ -258,11 +258,54 @@ def test_weights_that_are_not_numbers_of_a_model_are_refused(run, kind):
         Bundle.load(run).model()
 
 
+def forget_facts(run):
+    """Write a run's weights as earlier versions did, and as other programs do: without the model's settings."""
+    save_file(load_file(run / "model.safetensors"), run / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("setting", "trained"),
+    [
+        ('norm = "pre"', "expected 'post'"),
+        ('activation = "gelu"', "expected 'relu'"),
+        ('positions = "halves"', "expected 'interleaved'"),
+        ("heads = 1\nd_k = 15\nd_v = 21", "expected 3"),
+        ("d_ff = 17", "expected 13"),
+        ("encoder_layers = 2", "expected 1"),
+        ("tie_output = false", "expected True"),
+    ],
+)
+def test_a_configuration_that_no_longer_fits_the_weights_is_named_by_its_field(run, setting, trained):
+    """The first four change no weight's name or shape."""
+    name = setting.partition(" ")[0]
+    text = config_of(run)
+    for line in setting.splitlines():
+        text = re.sub(rf"(?m)^{line.partition(' ')[0]} = .*", line, text)
+    (run / "config.toml").write_text(text)
+    said = rf"config\.toml: model\.{name}: {trained}, with which the weights in model\.safetensors were trained, got"
+    with pytest.raises(CheckpointError, match=said):
+        Bundle.load(run).model()
+    with pytest.raises(CheckpointError, match=said):
+        check_weights(run / "model.safetensors", Bundle.load(run).model_config)
+
+
+def test_settings_of_the_training_may_be_changed(run):
+    text = re.sub(r"(?m)^((attention_|activation_)?dropout) = .*", r"\1 = 0.25", config_of(run))
+    (run / "config.toml").write_text(text.replace("max_length = 1024", "max_length = 7"))
+    assert Bundle.load(run).model_config.activation_dropout == 0.25
+    Bundle.load(run).model()
+
+
+def config_of(run):
+    return (run / "config.toml").read_text()
+
+
 @pytest.mark.parametrize("setting", ["decoder_layers = 1000", "d_v = 65536", "d_ff = 1048576"])
 def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
     name = setting.partition(" ")[0]
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(re.sub(rf"(?m)^{name} = .*", setting, text))
+    forget_facts(run)
     with pytest.raises(CheckpointError, match="belong to a model with a different configuration"):
         Bundle.load(run).model()
 
@@ -282,6 +325,7 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
 def test_weights_of_a_different_configuration_are_refused(make_bundle, run, settings, message):
     _, other = make_bundle(**settings)
     save_weights(other, run / "model.safetensors")
+    forget_facts(run)
     with pytest.raises(CheckpointError, match=message):
         Bundle.load(run).model()
 
@@ -290,6 +334,7 @@ def test_missing_weights_are_named(make_bundle, run):
     bundle, model = make_bundle(norm="pre", folder=run.with_name("pre"))
     bundle.save(model)
     shutil.copy(run / "model.safetensors", bundle.folder)
+    forget_facts(bundle.folder)
     with pytest.raises(CheckpointError, match=r"model\.safetensors has no weight 'encoder\.norm\.weight'"):
         Bundle.load(bundle.folder).model()
 

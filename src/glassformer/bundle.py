@@ -8,6 +8,7 @@ origin.json          the name of what the model was imported from, if it was
 shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if they have been made
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,16 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load_stored, to_toml
-from glassformer.system.files import check_regular, read_bytes, read_json, sync, unwritable, write_json, write_safely
+from glassformer.system.files import (
+    check_regular,
+    parse_json,
+    read_bytes,
+    read_json,
+    sync,
+    unwritable,
+    write_json,
+    write_safely,
+)
 from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
@@ -42,6 +52,7 @@ __all__ = [
     "WEIGHTS",
     "Bundle",
     "check_weights",
+    "facts_of_weights",
     "load_weights",
     "put_weights",
     "read_weights",
@@ -52,6 +63,10 @@ __all__ = [
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
 ORIGIN, SHORTLIST = "origin.json", "shortlist.safetensors"
 
+_UNBOUND = ("vocab_size", "source_vocab_size", "target_vocab_size", "max_length")
+"""Fields of a model that only the shapes of its weights decide."""
+_OF_TRAINING = ("dropout", "attention_dropout", "activation_dropout")
+"""Fields of a model that have no effect after training."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
 
@@ -211,11 +226,23 @@ def save_weights(model: "nn.Module", path: Path) -> None:
         CheckpointError: the file could not be written; an earlier file is unchanged.
     """
     weights = {name: weight.detach().contiguous() for name, weight in model.named_parameters()}
-    write_safely(path, lambda temporary: write_tensors(weights, temporary))
+    write_safely(path, lambda temporary: write_tensors(weights, temporary, facts_of_weights(model)))
 
 
-def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
-    """Write tensors as safetensors; return when the file is on the disk.
+def facts_of_weights(model: "nn.Module") -> dict[str, str]:
+    """Return what a file of a model's weights says about the model: the settings that decide what it computes.
+
+    The names and shapes of the weights do not show all settings, such as the place of the norms.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, ModelConfig):
+        return {}
+    settings = {name: value for name, value in config.to_dict().items() if name not in (*_UNBOUND, *_OF_TRAINING)}
+    return {"model": json.dumps(settings)}
+
+
+def write_tensors(tensors: "dict[str, Tensor]", path: Path, facts: Mapping[str, str] | None = None) -> None:
+    """Write tensors, and facts about them, as safetensors; return when the file is on the disk.
 
     Raises:
         OSError: the file could not be written.
@@ -226,7 +253,7 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
     path.touch()
     mode = path.stat().st_mode
     try:
-        save_file(tensors, path)
+        save_file(tensors, path, dict(facts or {}) or None)
     except SafetensorError as error:
         raise _os_error(error) from error
     path.chmod(mode)  # safetensors 0.8 makes the file readable by its owner only, regardless of the umask
@@ -265,7 +292,8 @@ def _opened(path: Path, framework: str) -> Iterator[Any]:
 
 
 def _check_header(path: Path, file: Any, config: ModelConfig) -> None:
-    """Raise an error for a weight whose name, shape or type differs from the model's."""
+    """Raise an error for a weight whose name, shape or type differs from the model's, or for other settings."""
+    _check_facts(path, file.metadata() or {}, config)
     weights = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # the file is not iterable
     for name, weight in weights.items():
         if (kind := str(weight.get_dtype())) not in _FLOATS:
@@ -275,6 +303,20 @@ def _check_header(path: Path, file: Any, config: ModelConfig) -> None:
             )
     shapes = {name: tuple(weight.get_shape()) for name, weight in weights.items()}
     _check_shapes(str(path), shapes, weight_shapes(config))
+
+
+def _check_facts(path: Path, facts: Mapping[str, str], config: ModelConfig) -> None:
+    """Raise an error if the settings of the model whose weights are in the file differ from the configuration's."""
+    try:
+        trained = parse_json(facts.get("model", "{}"))
+    except ValueError as error:
+        raise _unreadable(path, error) from error
+    for name, value in config.to_dict().items():
+        if isinstance(trained, dict) and trained.get(name, value) != value:
+            raise CheckpointError(
+                f"{path.parent / CONFIG}: model.{name}: expected {trained[name]!r}, with which the weights in "
+                f"{path.name} were trained, got {value!r}; set it back, or copy both files of the run again"
+            )
 
 
 def read_weights(path: Path) -> "dict[str, Tensor]":

@@ -48,7 +48,7 @@ _REMEDIES = {
     errno.EROFS: "choose a folder on a file system that can be written",
     **dict.fromkeys((errno.EACCES, errno.EPERM), "change the permissions, or choose a different path"),
     errno.ENAMETOOLONG: "choose a shorter name",
-    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP), "choose a different path"),
+    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR), "choose a different path"),
     errno.EFBIG: "raise the limit (`ulimit -f`), or choose a file system that allows larger files",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (`ulimit -n`)"),
     errno.EIO: "check the disk",

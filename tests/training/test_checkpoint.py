@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
+from glassformer.bundle import check_weights, facts_of_weights
 from glassformer.errors import CheckpointError, CheckpointVersionError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training import steps
@@ -246,6 +247,16 @@ def test_the_random_states_of_devices_are_restored(saved):
 
 
 # The moving average
+
+
+@pytest.mark.parametrize("with_average", [False, True])
+def test_the_weights_that_a_run_uses_say_which_settings_the_model_has(saved, tmp_path, with_average):
+    model, optimiser, checkpoints = saved
+    average = MovingAverage(model, 0.9) if with_average else None
+    use_weights(checkpoints.save(model, optimiser, TrainingState(step=4), average), tmp_path / "model.safetensors")
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        assert file.metadata() == facts_of_weights(model)
+    check_weights(tmp_path / "model.safetensors", model.config)
 
 
 def test_the_moving_average_is_restored(saved):

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from glassformer.bundle import WEIGHTS, load_weights, read_weights, write_tensors
+from glassformer.bundle import WEIGHTS, facts_of_weights, load_weights, read_weights, write_tensors
 from glassformer.errors import CheckpointError, CheckpointVersionError, quoted, shortened
 from glassformer.system.files import clear_temporaries, parse_json, read_bytes, remove, sync, unwritable, write_safely
 from glassformer.training.loss_watch import LossWatch
@@ -120,7 +120,9 @@ class Checkpoints:
             copies[_AVERAGE] = _copied(average.weights)
         values = {"format_version": CHECKPOINT_VERSION, **asdict(state), "passing": passing}
         self._writer = self._writer or ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._writing = self._writer.submit(self._write, f"step-{state.step:08d}", copies, values)
+        self._writing = self._writer.submit(
+            self._write, f"step-{state.step:08d}", copies, facts_of_weights(model), values
+        )
 
     def finished(self) -> list[Path]:
         """Return the folders of the checkpoints that have been completed since the last call.
@@ -202,13 +204,15 @@ class Checkpoints:
             writing, self._writing = self._writing, None
             self._finished.append(writing.result())
 
-    def _write(self, name: str, tensors: Mapping[str, dict[str, Tensor]], state: dict[str, Any]) -> Path:
+    def _write(
+        self, name: str, tensors: Mapping[str, dict[str, Tensor]], facts: Mapping[str, str], state: dict[str, Any]
+    ) -> Path:
         path, temporary = self.folder / name, self.folder / f".{name}.tmp"
         try:
             remove(temporary)
             temporary.mkdir(parents=True)
             for file, held in tensors.items():
-                write_tensors(held, temporary / file)
+                write_tensors(held, temporary / file, None if file == _OPTIMISER else facts)
             (temporary / _STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
             sync(temporary / _STATE)
             sync(temporary)

@@ -225,8 +225,8 @@ def test_dropout_left_on_is_found(model, monkeypatch):
 def test_a_parameter_lost_in_saving_is_found(model, monkeypatch):
     right = bundle.write_tensors
 
-    def write(tensors, path):
-        right({name: tensor for name, tensor in tensors.items() if "bias" not in name}, path)
+    def write(tensors, path, facts):
+        right({name: tensor for name, tensor in tensors.items() if "bias" not in name}, path, facts)
 
     monkeypatch.setattr(bundle, "write_tensors", write)
     failures = failed(gf.check(model))
