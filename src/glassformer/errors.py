@@ -32,6 +32,7 @@ __all__ = [
     "RankError",
     "ShapeError",
     "VocabularyError",
+    "counted",
     "either",
     "install_command",
     "nearest",
@@ -109,6 +110,15 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the allowed word nearest to `word`, or "" if none is similar."""
     matches = get_close_matches(word, list(allowed), n=1, cutoff=0.6) if len(word) <= QUOTED else []
     return f" (did you mean '{matches[0]}'?)" if matches else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "step"), counted(1535, "step")
+    ('1 step', '1,535 steps')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def either(words: Sequence[str]) -> str:

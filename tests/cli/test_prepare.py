@@ -90,9 +90,16 @@ def test_pipes_are_checked_like_files(glassformer, files):
 
 
 def test_a_clean_corpus_is_reported_as_ready(glassformer, files):
-    write(files, "clean", PAIRS)
+    write(files, "clean", [(b"source %d" % number, b"target %d" % number) for number in range(100)])
     result = glassformer("prepare", "--check", "--source", "clean_source", "--target", "clean_target")
-    assert (result.status, result.out) == (0, "50 pairs, 50 kept (100.00 %). Ready to train on.\n")
+    assert (result.status, result.out) == (0, "100 pairs, 100 kept (100.00 %). Ready to train on.\n")
+
+
+def test_a_corpus_from_which_nothing_can_be_learned_is_not_ready(glassformer, files):
+    write(files, "few", PAIRS[:1])
+    result = glassformer("prepare", "--check", "--source", "few_source", "--target", "few_target")
+    few = "A model learns almost nothing from 1 pair; give at least a few hundred."
+    assert (result.status, result.out) == (0, f"1 pair, 1 kept (100.00 %). {few}\n")
 
 
 def test_a_configuration_gives_files_thresholds_and_held_out_pairs(glassformer, files):

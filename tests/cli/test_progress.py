@@ -21,7 +21,7 @@ from glassformer.training.reports import EndReport, StepReport
 
 PREPARED = PreparedReport(
     folder=Path("runs/some"),
-    train_pairs=19,
+    train_pairs=119,
     valid_pairs=3,
     dropped={},
     source_vocabulary=7,
@@ -97,6 +97,7 @@ def test_a_second_ctrl_c_ends_the_command_at_once(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
+        (1, "warning: only 1 step fitted into training.minutes, fewer than training.warmup = 3"),
         (2, "warning: only 2 steps fitted into training.minutes, fewer than training.warmup = 3"),
         (3, ""),
         (0, "nothing to train: the run has ended at step 0"),
@@ -111,6 +112,18 @@ def test_the_end_of_a_training_says_what_is_unusual(steps: int, said: str, capsy
         show(EndReport(step=steps, reason="minutes", seconds=240.0))
     end = capsys.readouterr().err
     assert end.startswith(said) if said else not end
+
+
+@pytest.mark.parametrize(("pairs", "said"), [(5, "\nwarning: a model learns almost nothing from 5 pairs; "), (100, "")])
+def test_a_training_on_few_pairs_begins_with_a_warning(
+    pairs: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TrainingProgress() as show:
+        show(replace(PREPARED, train_pairs=pairs))
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{pairs} training pairs, 3 for validation")
+    assert said in shown
+    assert ("warning: " in shown) == bool(said)
 
 
 def test_a_joint_vocabulary_is_counted_once() -> None:

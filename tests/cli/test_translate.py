@@ -41,7 +41,9 @@ def test_a_line_of_100_000_characters_gives_an_empty_line(glassformer, trained):
     empty, translated = result.out.splitlines()
     assert not empty
     assert translated
-    assert "1 too long" in result.err
+    assert (
+        "of 2 lines: 1 too long\nsplit texts of more than 1,024 tokens (decoding.max_source), for example" in result.err
+    )
     assert result.status == 0
 
 
@@ -50,6 +52,7 @@ def test_max_source_limits_the_length_of_a_source(glassformer, trained):
         "translate", trained, "--set", "decoding.max_source=4", stdin=b"the cat sees\nthe cat sees a\n"
     )
     assert [bool(line) for line in result.out.splitlines()] == [True, False]
+    assert "1 too long\nsplit texts of more than 4 tokens (decoding.max_source), for example into sent" in result.err
     refused = glassformer("translate", trained, "--set", "decoding.max_source=-5")
     assert (refused.status, refused.err.count("\n")) == (1, 1)
     assert "decoding.max_source: expected an integer from 1 to" in refused.err

@@ -2,6 +2,7 @@
 
 import pytest
 
+from glassformer.corpus.readers import Corpus
 from glassformer.errors import ConfigError
 from glassformer.jobs.comparison import shared_test_sets
 from glassformer.jobs.evaluation import corpus_of, held_out, validation_items
@@ -66,3 +67,10 @@ def test_a_run_trained_on_named_columns_can_be_tested_on_plain_files(tmp_path):
     run = configured(**named, valid_source="v.en", valid_target="v.de")
     assert held_out(run)["valid"].references == (("A",), ("B",))
     assert shared_test_sets(run, run) == held_out(run)
+
+
+def test_a_table_in_a_format_that_is_not_read_is_to_be_converted():
+    with pytest.raises(ConfigError, match=r"got only pairs\.csv; \.csv is not read: convert the file to \.tsv or"):
+        corpus_of("pairs.csv", None)
+    with pytest.raises(ConfigError, match=r"got nothing; \.parquet is not read: convert the file to \.tsv or \.jsonl"):
+        Corpus(("pairs.parquet",), ())

@@ -281,6 +281,7 @@ DATA = {
     '[data]\ntask = "copy"\nsource_language = "English"': "data.source_language: expected a BCP 47 tag, such as en or",
     '[data]\ntask = "copy"\ntarget_language = "fr_FR"': "data.target_language: expected a BCP 47 tag, such as en or ",
     '[data]\nsource = "a.txt"': "data.target: expected the translation of data.source = 'a.txt', got nothing; name its",
+    '[data]\nsource = "a.csv.gz"': "got nothing; .csv is not read: convert the file to .tsv or .jsonl",
     '[data]\nsource = "a.tsv.gz"\ntarget = "b"': "data.target: expected no value with 'a.tsv.gz', which holds source ",
     '[data]\nsource = ["a.txt", "b.txt"]': "data.target: expected the translation of data.source = ('a.txt', 'b.txt'),",
     '[data]\nsource = ["a.tsv", "b.txt.gz"]': "data.source: expected files of one format (plain lines, .tsv or .jsonl)",

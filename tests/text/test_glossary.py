@@ -65,7 +65,7 @@ def test_a_file_of_terms(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"cat\tchat\ndog", r"terms\.tsv, line 2: expected a source term, a tab and a target term, got 1 columns"),
+        (b"cat\tchat\ndog", r"terms\.tsv, line 2: expected a source term, a tab and a target term, got 1 column;"),
         (b"cat\tchat\tx", "line 1: .* got 3 columns"),
         (b"cat\t", "line 1: expected a target term with a letter or a digit, got ''"),
         (b"\tchat", "line 1: expected a source term with a letter or a digit, got ''"),

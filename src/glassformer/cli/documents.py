@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, counted
 
 if TYPE_CHECKING:
     from glassformer.translating.documents.document import Document
@@ -103,7 +103,7 @@ def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]
 
 def _summary(report: "DocumentReport") -> str:
     """Return a one-line summary: the number of units, and for each status, how many units to check and their lines."""
-    summary = "1 unit" if report.units == 1 else f"{report.units} units"
+    summary = counted(report.units, "unit")
     for status in dict.fromkeys(doubt.status for doubt in report.doubts):
         lines = [str(doubt.line) for doubt in report.doubts if doubt.status == status]
         more = ", …" if len(lines) > LISTED_LINES else ""

@@ -20,7 +20,7 @@ __all__ = ["layout"]
 
 STATUS = {
     "blank": "blank: there is nothing to translate",
-    "too_long": "too long: it has more tokens than decoding.max_source allows, or than the model has positions",
+    "too_long": "too long: it has more tokens than decoding.max_source or the model allows; split it",
     "undecodable": "undecodable: its bytes are not UTF-8",
     "empty": "empty: the model wrote nothing",
     "max_length": "cut at its maximum length (decoding.extra_length): the last <eos> was forced",

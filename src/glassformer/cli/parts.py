@@ -75,7 +75,9 @@ class Parts(NamedTuple):
             )
             return
         what = "translation" if job.target_column is None else "score"
-        print_untranslated(summary.statuses, f"{job.output}/parts/*.status.jsonl say", what)
+        print_untranslated(
+            summary.statuses, f"{job.output}/parts/*.status.jsonl say", "decoding.max_source tokens", what
+        )
         typer.echo(f"parts: {summary.parts:,}, {done} now: {summary.made:,}; folder: {job.output}")
 
 

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from glassformer.cli.measure.calibrate import calibration_result
 from glassformer.cli.streams import INTERRUPTED
+from glassformer.errors import counted
 from glassformer.jobs.run_reports import (
     AlignmentReport,
     AverageReport,
@@ -27,8 +28,10 @@ from glassformer.jobs.run_reports import (
 from glassformer.system.machine import is_first_process
 from glassformer.training.reports import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
-__all__ = ["TrainingProgress", "stop_on_signal", "vocabulary_sizes"]
+__all__ = ["FEW_PAIRS", "TrainingProgress", "few_pairs", "stop_on_signal", "vocabulary_sizes"]
 
+FEW_PAIRS = 100
+"""Number of training pairs below which a warning says that a model learns almost nothing."""
 _SECONDS_BETWEEN_LINES = 10.0
 _BAR_UNITS = 1000
 
@@ -88,7 +91,7 @@ class TrainingProgress:
             case AverageReport():
                 kept = "better, kept" if report.kept else "not better, dropped"
                 quality = _quality(report.loss, report.metric)
-                self._line(f"mean of the last {report.checkpoints} checkpoints: {quality}, {kept}")
+                self._line(f"mean of the last {counted(report.checkpoints, 'checkpoint')}: {quality}, {kept}")
             case AlignmentReport(alignment=one):
                 heads = ", ".join(map(str, one.heads))
                 self._line(f"words aligned by decoder layer {one.layer}, heads {heads}: {one.agreement:.0%} agreement")
@@ -105,7 +108,7 @@ class TrainingProgress:
                 self._line(f"nothing to train: the run has ended at step {step:,}")
             case EndReport(reason="minutes", step=step) if step < self.warmup:
                 self._line(
-                    f"warning: only {step:,} steps fitted into training.minutes, fewer than training.warmup = "
+                    f"warning: only {counted(step, 'step')} fitted into training.minutes, fewer than training.warmup = "
                     f"{self.warmup:,}, so the model has learned little; raise training.minutes, or choose a smaller "
                     "model"
                 )
@@ -132,9 +135,11 @@ class TrainingProgress:
             f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in report.dropped.items() if count
         )
         self._line(
-            f"{report.train_pairs:,} training pairs{left_out}, {report.valid_pairs:,} for validation; "
+            f"{counted(report.train_pairs, 'training pair')}{left_out}, {report.valid_pairs:,} for validation; "
             f"{vocabulary_sizes(report.source_vocabulary, report.target_vocabulary)}; {report.parameters:,} parameters"
         )
+        if report.train_pairs < FEW_PAIRS:
+            self._line(f"warning: {few_pairs(report.train_pairs)}")
         if report.chosen:
             self._line(f"chosen for {report.chosen}")
         if report.resumed_step:
@@ -199,6 +204,11 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
 def vocabulary_sizes(source: int, target: int) -> str:
     """Return the sizes of the vocabularies in words; equal sizes are printed once."""
     return f"vocabulary size {source:,}" if source == target else f"vocabulary sizes {source:,} and {target:,}"
+
+
+def few_pairs(count: int) -> str:
+    """Return what to say about a training corpus of so few pairs."""
+    return f"a model learns almost nothing from {counted(count, 'pair')}; give at least a few hundred"
 
 
 def _quality(loss: float, metric: Measured | None) -> str:

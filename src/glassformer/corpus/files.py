@@ -39,6 +39,7 @@ __all__ = [
     "stored_bytes",
     "text_of",
     "too_long",
+    "unread",
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -48,6 +49,9 @@ _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 COMPRESSED = (".gz", ".zst", ".xz")
 """File endings of compressed files, which are decompressed while they are read."""
+
+_OTHER_TABLES = (".csv", ".xls", ".xlsx", ".ods", ".json", ".xml", ".tmx", ".parquet")
+"""File endings of tables of pairs in formats that are not read."""
 
 READ_BYTES = 1 << 18
 """Number of bytes per read: few enough for the processor's cache, enough to keep Python's overhead small."""
@@ -74,6 +78,18 @@ def format_of(name: str) -> Format:
     if name.endswith(".tsv"):
         return "tsv"
     return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "lines"
+
+
+def unread(name: str) -> str:
+    """Return what to do about a file of pairs in a format that is not read, judging by its ending; "" for other files.
+
+    >>> unread("corpus.csv.gz")
+    '.csv is not read: convert the file to .tsv or .jsonl'
+    """
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    ending = os.path.splitext(name)[1]
+    return f"{ending} is not read: convert the file to .tsv or .jsonl" if ending.lower() in _OTHER_TABLES else ""
 
 
 def is_url(name: str) -> bool:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from glassformer.corpus.columns import column_numbers, split_columns, split_fields
-from glassformer.corpus.files import BYTE_ORDER_MARK, READ_BYTES, Format, blocks, expand, format_of, raw_lines
-from glassformer.errors import ConfigError, DataError, quoted
+from glassformer.corpus.files import BYTE_ORDER_MARK, READ_BYTES, Format, blocks, expand, format_of, raw_lines, unread
+from glassformer.errors import ConfigError, DataError, counted, quoted
 
 __all__ = [
     "Block",
@@ -41,8 +41,8 @@ def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tup
     source, target = read_lines(source_path), read_lines(target_path)
     if len(source) != len(target):
         raise DataError(
-            f"{source_path} has {len(source)} lines, {target_path} has {len(target)}: expected equal numbers; line n "
-            "of one file must be the translation of line n of the other"
+            f"{source_path} has {counted(len(source), 'line')}, {target_path} has {len(target):,}: expected equal "
+            "numbers; line n of one file must be the translation of line n of the other"
         )
     return source, target
 
@@ -111,9 +111,10 @@ class Corpus:
                 "convert some of the files"
             )
         if not self.target and self.format == "lines":
+            advice = "name the file with the translation, or one .tsv or .jsonl file with both sides"
             raise ConfigError(
-                f"data.target: expected the translation of {self.source[0]}, got nothing; name the file with the "
-                "translation, or one .tsv or .jsonl file with both sides"
+                f"data.target: expected the translation of {self.source[0]}, got nothing; "
+                f"{unread(self.source[0]) or advice}"
             )
         for name in ("source_column", "target_column"):
             column = getattr(self, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from glassformer.corpus.readers import Corpus, PairReader, read_lines
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, counted
 from glassformer.text.normalisation import normalise
 
 __all__ = ["Items", "default_metrics", "read_items"]
@@ -92,9 +92,9 @@ class Items:
 
     def __str__(self) -> str:
         """Return the size of the test set in words: "6,238 lines, 5,945 different sources"."""
-        text = f"{len(self.places):,} lines"
+        text = counted(len(self.places), "line")
         if len(self.sources) < len(self.places):
-            text += f", {len(self.sources):,} different sources"
+            text += f", {counted(len(self.sources), 'different source')}"
         return text + (f" ({len(self.blank):,} with a blank side left out)" if self.blank else "")
 
 
@@ -170,6 +170,7 @@ def _with_more(pairs: Sequence[tuple[str, str]], more: Sequence[str | Path]) -> 
     others = [read_lines(path) for path in more]
     for path, lines in zip(more, others, strict=True):
         if len(lines) != len(pairs):
-            raise DataError(f"{path}: expected {len(pairs)} lines as in the source, got {len(lines)}; correct the file")
+            expected = counted(len(pairs), "line")
+            raise DataError(f"{path}: expected {expected} as in the source, got {len(lines):,}; correct the file")
     for (source, first), *several in zip(pairs, *others, strict=True):
         yield source, first, *(one for one in several if one.strip())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.corpus.files import files_of, format_of
+from glassformer.corpus.files import files_of, format_of, unread
 from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.tasks import TASKS, Example
 from glassformer.errors import ConfigError, shortened
@@ -109,7 +109,7 @@ def corpus_of(source: str, reference: str | None, configuration: Configuration |
     if format_of(source) == "lines":
         raise ConfigError(
             "expected SRC and REF, or one file that holds both sides (.tsv, .jsonl), got only "
-            f"{shortened(source)}; give REF as well"
+            f"{shortened(source)}; {unread(source) or 'give REF as well'}"
         )
     data = configuration.data if configuration else None
     if data is None or format_of(source) not in {format_of(file) for file in files_of(data.source)}:

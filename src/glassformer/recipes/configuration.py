@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from glassformer.corpus.cleaning import CleaningConfig
-from glassformer.corpus.files import Format, files_of, format_of
+from glassformer.corpus.files import Format, files_of, format_of, unread
 from glassformer.errors import ConfigError, quoted
 from glassformer.settings import Range, check_fields
 from glassformer.text.tokenizer import TokenizerConfig
@@ -425,9 +425,9 @@ def _check_pair(name: str, source: Files, target: Files) -> None:
             f"{quoted(target)}; leave it out"
         )
     if source and not both and not target:
+        advice = unread(files_of(source)[0]) or "name its file, or one .tsv or .jsonl file with both sides"
         raise ConfigError(
-            f"data.{other}: expected the translation of data.{name} = {quoted(source)}, got nothing; name its file, or "
-            "one .tsv or .jsonl file with both sides"
+            f"data.{other}: expected the translation of data.{name} = {quoted(source)}, got nothing; {advice}"
         )
     if _format(other, target) not in (None, "lines"):
         raise ConfigError(

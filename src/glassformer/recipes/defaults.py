@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from glassformer.errors import counted
 from glassformer.recipes.configuration import Configuration, Optimiser, TrainingConfig
 from glassformer.text.tokenizer import TOKENIZER_KINDS, TokenizerConfig
 
@@ -118,7 +119,7 @@ def describe_choice(before: Configuration, after: Configuration, pairs: int) -> 
         parts.append(f"{layers} of width {model['d_model']}, dropout {model['dropout']}")
     if before.training != after.training:
         parts += _chosen_for_training(before.training, after.training)
-    return f"{pairs:,} pairs: {', '.join(parts)}" if parts else ""
+    return f"{counted(pairs, 'pair')}: {', '.join(parts)}" if parts else ""
 
 
 def _chosen_for_training(before: TrainingConfig, after: TrainingConfig) -> list[str]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from glassformer.errors import DataError, quoted, remedy
+from glassformer.errors import DataError, counted, quoted, remedy
 from glassformer.text.links import Span
 from glassformer.text.normalisation import normalise
 from glassformer.text.word_edges import is_apart
@@ -103,8 +103,8 @@ class Glossary:
             cells = line.split("\t")
             if line.strip() and len(cells) != 2:
                 raise DataError(
-                    f"{path}, line {number}: expected a source term, a tab and a target term, got {len(cells)} "
-                    "columns; correct the line"
+                    f"{path}, line {number}: expected a source term, a tab and a target term, got "
+                    f"{counted(len(cells), 'column')}; correct the line"
                 )
             if line.strip():
                 pairs.append((f"{path}, line {number}", cells[0], cells[1]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import Device, Json, RunFolder
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +128,8 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
     from rich.text import Text
 
     left_out = f" ({found.left_out:,} left out: blank or too long)" if found.left_out else ""
-    console.print(f"Loss of {found.pairs:,} pairs{left_out}, {found.tokens:,} target tokens, in nats per token.")
+    pairs = f"{counted(found.pairs, 'pair')}{left_out}"
+    console.print(f"Loss of {pairs}, {found.tokens:,} target tokens, in nats per token.")
     console.print(
         "The verdict compares the losses at best T: the logits are divided by the temperature T that gives the lowest "
         "loss. A loss that falls only at T = 1 proves nothing, because sharper probabilities lower the loss of every "

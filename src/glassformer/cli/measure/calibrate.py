@@ -7,7 +7,7 @@ import typer
 from glassformer.built_in import refuse_built_in
 from glassformer.cli.arguments import RunFolder
 from glassformer.cli.option_groups import Computing, SearchOptions
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, counted
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def calibrate_run(translator: "Translator", items: "Items", **options: Any) -> N
     from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate
 
     items = items.first(CALIBRATED_TEXTS)
-    typer.echo(f"translating {len(items.sources):,} texts", err=True)
+    typer.echo(f"translating {counted(len(items.sources), 'text')}", err=True)
     guards = calibrate(translator, items, **options)
     guards.save(translator.bundle.folder)
     _print(guards)

@@ -10,7 +10,7 @@ import typer
 
 from glassformer.cli.arguments import Json, OptionalConfigName
 from glassformer.cli.option_groups import ChangedSettings
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from glassformer.jobs.speed.estimate import Estimate
@@ -93,7 +93,7 @@ def _rows(result: "Estimate") -> Iterator[tuple[str, str]]:
         every = f"every {training.validate_every:,} steps" if training.validate_every else "at the end"
         yield "validation", f"{clock(result.validation_seconds)}, {every}"
     epochs = f" = {result.epochs:,.1f} epochs" if result.epochs else ""
-    yield "in all", f"{result.steps:,} steps{epochs}, {clock(result.seconds)}"
+    yield "in all", f"{counted(result.steps, 'step')}{epochs}, {clock(result.seconds)}"
     base, copy = (f"{size / 1e9:.2f}" for size in (result.base_bytes, result.checkpoint_bytes))
     of_it = f"Python and PyTorch {base}, a checkpoint's copy {copy}"
     yield "memory", f"{result.training_bytes / 1e9:.2f} GB of {result.available_bytes / 1e9:.1f} GB available ({of_it})"

@@ -87,13 +87,14 @@ def _refuse(given: "dict[str, object]") -> None:
 
 def _columns(source: str, columns: str | None) -> tuple[str, str]:
     """Return the columns of sources and targets in a file that has both."""
-    from glassformer.corpus.files import format_of
+    from glassformer.corpus.files import format_of, unread
     from glassformer.corpus.ranges import has_columns
 
     if not has_columns(source):
+        advice = unread(source) or "give TGT as well, or join them by `paste SRC TGT > pairs.tsv`"
         raise ConfigError(
             "expected SRC and TGT, or one file with sources and targets (.tsv, .jsonl, .parquet), got only "
-            f"{quoted(source)}; give TGT as well, or join them by `paste SRC TGT > pairs.tsv`"
+            f"{quoted(source)}; {advice}"
         )
     found = (columns or ("0,1" if format_of(source) == "tsv" else "source,target")).split(",")
     if len(found) != 2:

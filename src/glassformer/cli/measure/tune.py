@@ -10,7 +10,7 @@ import typer
 from glassformer.built_in import refuse_built_in
 from glassformer.cli.arguments import BeamSize, Group, Json, RunFolder
 from glassformer.cli.option_groups import ChosenModels, Computing
-from glassformer.errors import ConfigError, quoted
+from glassformer.errors import ConfigError, counted, quoted
 
 if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
@@ -70,7 +70,7 @@ def tune_command(
     settings = {} if beam_size is None else {"beam_size": beam_size}
     translator = models.load(run, computing, settings=settings)
     items = _items(run, translator.bundle.configuration, source, reference, group)
-    typer.echo(f"translating {len(items.sources):,} texts", err=True)
+    typer.echo(f"translating {counted(len(items.sources), 'text')}", err=True)
     tuned = tune(translator, models.combination(run), items, metric)
     tuned.combination.save(path)
     _print(tuned, path, as_json)

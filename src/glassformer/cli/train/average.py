@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.arguments import RunFolder
+from glassformer.errors import counted
 
 __all__ = ["average_command"]
 
@@ -26,4 +27,4 @@ def average_command(
 
     folder = average(run, last, output)
     command = f"glassformer evaluate {shlex.quote(str(folder))} SRC REF"
-    typer.echo(f"wrote the mean of {last} checkpoints to {folder}:  {command}")
+    typer.echo(f"wrote the mean of {counted(last, 'checkpoint')} to {folder}:  {command}")

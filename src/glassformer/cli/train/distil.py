@@ -7,7 +7,7 @@ import typer
 
 from glassformer.built_in import run_folder
 from glassformer.cli.arguments import BeamSize, Data
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from glassformer.jobs.distillation import DistilledCorpus
@@ -178,7 +178,8 @@ def _distilled(corpus: "DistilledCorpus") -> str:
         for why, count in corpus.untranslated.items()
     )
     labelled = f"{corpus.labelled:,} labelled pairs, " if corpus.labelled else ""
-    return f"{labelled}{corpus.lines:,} lines{now}: {corpus.pairs:,} translations{without}: {corpus.folder}"
+    lines = counted(corpus.lines, "line")
+    return f"{labelled}{lines}{now}: {counted(corpus.pairs, 'translation')}{without}: {corpus.folder}"
 
 
 def _diversified(corpus: "DiversifiedCorpus") -> str:

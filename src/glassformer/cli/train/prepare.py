@@ -12,7 +12,7 @@ import typer
 
 from glassformer.cli.arguments import Json, OptionalConfigName
 from glassformer.cli.option_groups import ChangedSettings
-from glassformer.errors import ConfigError, quoted
+from glassformer.errors import ConfigError, counted, quoted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,7 +135,7 @@ def _in_words(prepared: "Prepared") -> str:
     vocabularies = vocabulary_sizes(len(prepared.source_tokenizer), len(prepared.target_tokenizer))
     where = f"written to {prepared.folder}" if prepared.made else f"{prepared.folder} was already complete"
     return (
-        f"{len(prepared.train):,} training pairs{left_out}, {len(prepared.valid):,} for validation; "
+        f"{counted(len(prepared.train), 'training pair')}{left_out}, {len(prepared.valid):,} for validation; "
         f"{vocabularies}: {where}"
     )
 
@@ -221,7 +221,8 @@ def print_findings(findings: "Findings", corpus: "Corpus") -> None:
     for warning in findings.warnings:
         console.print(f"warning: {warning}", soft_wrap=True)
     share = f" ({100 * findings.kept / findings.pairs:.2f} %)" if findings.pairs else ""
-    console.print(f"{findings.pairs:,} pairs, {findings.kept:,} kept{share}. {_verdict(findings)}", soft_wrap=True)
+    kept = f"{findings.kept:,} kept{share}"
+    console.print(f"{counted(findings.pairs, 'pair')}, {kept}. {_verdict(findings)}", soft_wrap=True)
 
 
 def _print_examples(findings: "Findings", corpus: "Corpus", console: "Console") -> None:
@@ -250,4 +251,8 @@ def _shown(line: bytes) -> str:
 def _verdict(findings: "Findings") -> str:
     if not findings.kept:
         return "Nothing to train on."
-    return "Look at the warnings before training." if findings.warnings else "Ready to train on."
+    if findings.warnings:
+        return "Look at the warnings before training."
+    from glassformer.cli.progress import FEW_PAIRS, few_pairs
+
+    return "Ready to train on." if findings.kept >= FEW_PAIRS else f"{few_pairs(findings.kept).capitalize()}."

@@ -9,6 +9,7 @@ import typer
 from glassformer.cli.arguments import ConfigName, TrainingDevice
 from glassformer.cli.option_groups import ChangedSettings
 from glassformer.cli.streams import INTERRUPTED
+from glassformer.errors import counted
 
 if TYPE_CHECKING:
     from glassformer.jobs import Summary
@@ -44,7 +45,8 @@ def print_summary(summary: "Summary") -> None:
     end_if_stopped(summary)
     quality = "" if summary.valid_loss is None else f", validation loss {summary.valid_loss:.3f}"
     measured = f", {summary.metric}" if summary.metric else ""
-    typer.echo(f"{summary.steps} steps in {summary.seconds / 60:.1f} minutes{quality}{measured}: {summary.folder}")
+    trained = f"{counted(summary.steps, 'step')} in {summary.seconds / 60:.1f} minutes"
+    typer.echo(f"{trained}{quality}{measured}: {summary.folder}")
     from glassformer.watch.report import write_report
 
     typer.echo("writing the report", err=True)

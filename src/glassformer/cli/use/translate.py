@@ -17,7 +17,7 @@ from glassformer.cli.arguments import (
 )
 from glassformer.cli.option_groups import ChosenModels, Computing
 from glassformer.cli.streams import arriving_lines, is_terminal
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from glassformer.translating.translation import Translation
@@ -125,7 +125,7 @@ def translate_command(
         outputs = _translations(_logged(results, links) if links else results, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
         counts = _print(outputs, log, at_once=file is None)
-    print_untranslated(counts, f"{status or '--status FILE'} says")
+    print_untranslated(counts, f"{status or '--status FILE'} says", _limit(translator))
 
 
 def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
@@ -201,17 +201,26 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
     return counts
 
 
-def print_untranslated(counts: Counter[str], statuses_say: str, what: str = "translation") -> None:
+def _limit(translator: "Translator") -> str:
+    """Return the maximum length of a text in words, with the reason for this limit."""
+    asked, possible = translator.bundle.configuration.decoding.max_source, translator.engine.longest
+    return f"{asked:,} tokens (decoding.max_source)" if asked <= possible else f"the model's {possible:,} positions"
+
+
+def print_untranslated(counts: Counter[str], statuses_say: str, limit: str, what: str = "translation") -> None:
     """Print on stderr the number of lines without a translation (or score) by reason, and of doubtful outputs.
 
-    `statuses_say` names the files with the statuses and the verb, such as "status.jsonl says".
+    `statuses_say` names the files with the statuses and the verb, such as "status.jsonl says"; `limit` is the maximum
+    length of a text.
     """
     from glassformer.translating.translation import TRANSLATED
 
     empty = {status: count for status, count in counts.items() if status not in TRANSLATED}
     if empty:
         reasons = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in empty.items())
-        typer.echo(f"no {what} of {sum(empty.values())} of {counts.total()} lines: {reasons}", err=True)
+        typer.echo(f"no {what} of {sum(empty.values()):,} of {counted(counts.total(), 'line')}: {reasons}", err=True)
+    if counts["too_long"]:
+        typer.echo(f"split texts of more than {limit}, for example into sentences", err=True)
     if counts["suspicious"]:
         some = "1 translation is" if counts["suspicious"] == 1 else f"{counts['suspicious']} translations are"
         typer.echo(f"{some} suspicious; {statuses_say} which and why", err=True)

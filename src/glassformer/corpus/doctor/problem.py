@@ -9,11 +9,12 @@ import numpy as np
 
 from glassformer.corpus.doctor.case import Case, Pairs, Tally
 from glassformer.corpus.doctor.examination import Finding
+from glassformer.errors import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CorpusWarning", "Effect", "PairProblem", "Problem", "counted", "data_of", "such_as"]
+__all__ = ["CorpusWarning", "Effect", "PairProblem", "Problem", "data_of", "such_as"]
 
 Effect = Literal["ignore", "report", "drop"]
 """The effect of a problem: "ignore" does not look for pairs with the problem, "report" counts the pairs and warns,
@@ -68,7 +69,7 @@ class Problem(ABC):
         if self.sentence and self.tally.count and self.effect != "drop":
             finding = self.finding()
             remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
-            text = f"{self.sentence.format(counted(finding, 'pair'))}{such_as(finding)}{remedy}"
+            text = f"{self.sentence.format(counted(finding.count, 'pair'))}{such_as(finding)}{remedy}"
             yield CorpusWarning(text, self.setting or self.id, data_of(finding))
 
 
@@ -92,11 +93,6 @@ class PairProblem(Problem):
         self.tally.add(indices + pairs.first)
         if self.effect == "drop":
             pairs.alive[indices] = False
-
-
-def counted(finding: Finding, what: str) -> str:
-    """Return the number of pairs with a noun, such as "3 pairs"."""
-    return f"{finding.count} {what}{'' if finding.count == 1 else 's'}"
 
 
 def such_as(finding: Finding) -> str:

@@ -17,11 +17,11 @@ from glassformer.corpus.doctor.case import Case, Pairs, Tally
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examination import SHOWN, Finding
 from glassformer.corpus.doctor.lines import Lines, composed
-from glassformer.corpus.doctor.problem import CorpusWarning, PairProblem, Problem, counted, data_of, such_as
+from glassformer.corpus.doctor.problem import CorpusWarning, PairProblem, Problem, data_of, such_as
 from glassformer.corpus.doctor.shift import Shift
 from glassformer.corpus.doctor.suspicions import Header, IgnoredColumns, Languages, Misfits, Mojibake, NoWords
 from glassformer.corpus.readers import PairReader, invalid_bytes
-from glassformer.errors import DataError
+from glassformer.errors import DataError, counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,10 +147,8 @@ class _Leakage(PairProblem):
         left_out = "left out" if self.effect == "drop" else 'kept: cleaning.leakage = "drop" leaves them out'
         for name, held_out in self.case.held_out.items():
             pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
-            both = f"{counted(pairs, 'training pair')} also in the {name} files{such_as(pairs)} ({left_out})"
-            alone = (
-                f"{counted(sources, 'training source')} also in the {name} files, with another target{such_as(sources)}"
-            )
+            both = f"{counted(pairs.count, 'training pair')} also in the {name} files{such_as(pairs)} ({left_out})"
+            alone = f"{counted(sources.count, 'training source')} also in the {name} files, with another target{such_as(sources)}"
             parts = [text for text, finding in ((both, pairs), (alone, sources)) if finding.count]
             if parts:
                 yield CorpusWarning(
@@ -227,7 +225,7 @@ class _ByteOrderMarks(Problem):
         if files:
             texts.append(f"BOM (byte order mark) at the beginning of {', '.join(files)}: skipped")
         if within.count:
-            texts.append(f"BOM (U+FEFF) within {counted(within, 'pair')}{such_as(within)}: kept as text")
+            texts.append(f"BOM (U+FEFF) within {counted(within.count, 'pair')}{such_as(within)}: kept as text")
         if texts:
             yield CorpusWarning("; ".join(texts), self.id, {"files": [*files], **data_of(within)})
 
@@ -250,7 +248,7 @@ class _LineSeparators(Problem):
         if self.tally.count:
             finding, by_name = self.finding(), sorted(self.by_name.items())
             yield CorpusWarning(
-                f"characters at which other software ends a line, within {counted(finding, 'pair')}{such_as(finding)}: "
+                f"characters at which other software ends a line, within {counted(finding.count, 'pair')}{such_as(finding)}: "
                 f"{', '.join(f'{count} × {name}' for name, count in by_name)} (kept, read as white space)",
                 self.id,
                 {**data_of(finding), "characters": dict(by_name)},
