@@ -103,7 +103,7 @@ class MissingDependencyError(GlassformerError, ImportError):
 
 def install_command(extra: str) -> str:
     """Return the part of a message that says how to install an optional dependency."""
-    return f"run `pip install '.[{extra}]'` in the checkout of glassformer"
+    return f"run `pip install --constraint constraints.txt '.[{extra}]'` in the checkout of glassformer"
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

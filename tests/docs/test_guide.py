@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from pages import ROOT, documents, guide_groups
 
 import glassformer as gf
 from glassformer.cli import main
+from glassformer.errors import install_command
 
 PAGES = [page for group in guide_groups().values() for page in group]
 TEXTS = [page for page in PAGES if page.suffix == ".md"]
@@ -33,6 +35,16 @@ def test_a_page_has_at_most_700_words(page):
     if page.suffix == ".py":
         text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("# "))
     assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) <= 700
+
+
+def test_every_page_and_every_message_installs_an_optional_package_by_the_same_command():
+    """The packages' versions are those in constraints.txt, with which the tests run."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    texts = [" ".join(page.read_text(encoding="utf-8").split()) for page in documents()]
+    asked = [one for text in texts for one in re.findall(r"(?<!-m )pip install [^`]*?'\.\[\w+\]'", text)]
+    commands = {install_command(extra).split("`")[1] for extra in extras}
+    assert len(asked) >= 5
+    assert not {*asked} - commands
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)

@@ -148,7 +148,7 @@ def test_snapshots_are_offered_if_python_can_send_them(make_translator):
 @pytest.mark.usefixtures("without_anywidget")
 def test_without_anywidget_the_page_is_shown(make_translator):
     assert isinstance(gf.explore(make_translator()), StaticExplorer)
-    with pytest.raises(MissingDependencyError, match=r"run `pip install '\.\[notebook\]'`"):
+    with pytest.raises(MissingDependencyError, match=r"run `pip install .* '\.\[notebook\]'`"):
         gf.explore(make_translator(), live=True)
 
 
