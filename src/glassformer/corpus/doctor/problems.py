@@ -148,7 +148,8 @@ class _Leakage(PairProblem):
         for name, held_out in self.case.held_out.items():
             pairs, sources = self.case.finding(held_out.pairs), self.case.finding(held_out.sources)
             both = f"{counted(pairs.count, 'training pair')} also in the {name} files{such_as(pairs)} ({left_out})"
-            alone = f"{counted(sources.count, 'training source')} also in the {name} files, with another target{such_as(sources)}"
+            with_another = f"with another target{such_as(sources)}"
+            alone = f"{counted(sources.count, 'training source')} also in the {name} files, {with_another}"
             parts = [text for text, finding in ((both, pairs), (alone, sources)) if finding.count]
             if parts:
                 yield CorpusWarning(
@@ -247,8 +248,9 @@ class _LineSeparators(Problem):
     def warnings(self) -> Iterator[CorpusWarning]:
         if self.tally.count:
             finding, by_name = self.finding(), sorted(self.by_name.items())
+            pairs = f"{counted(finding.count, 'pair')}{such_as(finding)}"
             yield CorpusWarning(
-                f"characters at which other software ends a line, within {counted(finding.count, 'pair')}{such_as(finding)}: "
+                f"characters at which other software ends a line, within {pairs}: "
                 f"{', '.join(f'{count} × {name}' for name, count in by_name)} (kept, read as white space)",
                 self.id,
                 {**data_of(finding), "characters": dict(by_name)},
