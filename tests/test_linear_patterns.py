@@ -12,6 +12,7 @@ import pytest
 
 import glassformer as gf
 from glassformer.evaluation import signals
+from glassformer.system import files
 from glassformer.text import glossary, links, messages, spans, splitting, word_edges
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.translating.documents.document import Document
@@ -114,6 +115,13 @@ TAGS = [
 ]
 
 USER = {
+    "files._KEY": (
+        lambda text: [*files._KEY.finditer(text)],
+        repeated(
+            *("a.", "a", "a ", ". ", "-", "#", "#\n", "'", '"', "''", '""', "'''", '"""', "'a'.", '"".', '"\\', '""""'),
+            *("'''a''\\", '"""a""\\', '"""a\\"', "a=1\n", " ", "\\"),
+        ),
+    ),
     "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),

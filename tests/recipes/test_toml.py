@@ -329,14 +329,14 @@ def test_a_newer_format_is_refused(write_config):
 
 @pytest.mark.parametrize("text", ["[data", "data = ", "[data]\nsource = 'a'\nsource = 'b'", "<html>"])
 def test_a_file_that_is_not_toml_is_named(write_config, text):
-    with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: "):
+    with pytest.raises(ConfigError, match=r"mine\.toml cannot be read as TOML: "):
         load(write_config(text))
 
 
 def test_a_file_that_is_not_text_is_named(write_config):
     path = write_config()
     path.write_bytes(b"\xff\xfe[data]")
-    with pytest.raises(ConfigError, match=r"mine\.toml is not TOML: .*utf-8"):
+    with pytest.raises(ConfigError, match=r"mine\.toml cannot be read as TOML: .*utf-8"):
         load(path)
 
 
@@ -412,3 +412,55 @@ def test_a_training_needs_an_end():
 def test_values_nested_too_deeply_are_named(write_config):
     with pytest.raises(ConfigError, match="nested too deeply"):
         load(write_config(f"[data]\ntask = {'[' * 100_000}"))
+
+
+DOTS = ".a" * 16
+"""Makes a key too long, but not a text."""
+KEYS = [
+    f"a{DOTS} = 1",
+    f"x = 1\n[ a{DOTS} ]",
+    f"[[a{DOTS}]]",
+    f"x = [{{y = 1, a{DOTS} = 1}}]",
+    f"x = '''\n''''' \n'a' . \"\\\"\"{DOTS} = 1",
+    f'x = """\\""" """ \na{DOTS} = 1',
+    f"x = '#' # '\na{DOTS} = 1",
+]
+TEXTS = [
+    f"'a{DOTS}'",
+    rf'"a{DOTS}\"{DOTS}"',
+    f'"""\n""a{DOTS}"""""',
+    f"'''\n''a{DOTS}'''''",
+    f"''  # a{DOTS} isn't a key",
+    f'""  # "a{DOTS}',
+]
+
+
+@pytest.mark.parametrize("text", KEYS)
+def test_a_key_of_more_than_16_parts_is_refused_before_it_is_read(text, write_config, monkeypatch):
+    path, line = write_config(text), text.count("\n") + 1
+    monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("the text was read"))
+    with pytest.raises(
+        ConfigError, match=rf"mine\.toml .*line {line}: expected keys of at most 16 parts, got .*; corr"
+    ):
+        load(path)
+    with pytest.raises(ConfigError, match=rf"line {line}: expected keys of at most 16 parts"):
+        load_stored(text.encode(), 7, 7)
+
+
+@pytest.mark.parametrize("value", TEXTS)
+def test_texts_and_comments_may_have_dots(value, write_config):
+    text = f"base = 'copy'\r\n[run]\r\ndirectory = {value}\r\n"
+    given = load(write_config(text)).run
+    overridden = load("copy", [f"run.directory={value}"]).run
+    assert given.directory == overridden.directory == tomllib.loads(text)["run"]["directory"]
+
+
+def test_a_configuration_has_at_most_a_million_characters(write_config):
+    with pytest.raises(ConfigError, match=r"mine\.toml .*: expected at most 1000000 characters, got more; correct"):
+        load(write_config("#" * 1_000_001))
+
+
+@pytest.mark.parametrize("value", ["{" + "a." * 50_000 + "a = 1}", "9" * 5000, "[" * 50_000])
+def test_an_override_that_cannot_be_read_as_toml_is_a_text(value):
+    with pytest.raises(ConfigError, match=r"training\.steps: expected .*, got ['{\[9]"):
+        load("copy", [f"training.steps={value}"])

@@ -1,7 +1,6 @@
 """Read configuration files: the built-in recipes and other TOML files, with the files that they are based on."""
 
 import re
-import tomllib
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError, nearest, quoted, remedy, shortened
 from glassformer.recipes.configuration import Configuration
+from glassformer.system.files import LARGEST_TOML, parse_toml
 
 __all__ = ["read", "recipe_text", "recipes"]
 
@@ -45,7 +45,7 @@ def recipe_text(name: str) -> str:
 
 def _settings(path: Path) -> dict[str, dict[str, str]]:
     """Return the lines with settings of a recipe and its bases, by section and field; bases come first."""
-    base = tomllib.loads(path.read_text(encoding="utf-8")).get("base")
+    base = parse_toml(path.read_bytes()).get("base")
     sections = _settings(_bases()[base]) if base else {}
     for line in _lines(path):
         if setting := _SETTING.fullmatch(line):
@@ -94,13 +94,12 @@ def _located(name_or_path: str | Path, where: str, known: dict[str, Path]) -> Pa
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as file:
+            return parse_toml(file.read(LARGEST_TOML + 1))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; {remedy(error, 'correct the path')}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
     except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits
-        raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
+        raise ConfigError(f"{path} cannot be read as TOML: {shortened(str(error))}; correct the file") from error
 
 
 def _lines(path: Path) -> list[str]:

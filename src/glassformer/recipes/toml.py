@@ -1,6 +1,5 @@
 """Read, check and write configurations as TOML."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from glassformer.model.config import ModelConfig, preset_fields
 from glassformer.recipes.configuration import IMPORT_FACTS, OF_SAMPLING, TOKENIZER_FACTS, Configuration
 from glassformer.recipes.files import read
 from glassformer.settings import has_type, is_number, refused
+from glassformer.system.files import parse_toml
 
 __all__ = [
     "changed_settings",
@@ -74,11 +74,9 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
     try:
-        values: dict[str, Any] = {"data": {}, **tomllib.loads(content.decode("utf-8-sig"))}
-    except RecursionError as error:
-        raise ConfigError("its values are nested too deeply") from error
+        values: dict[str, Any] = {"data": {}, **parse_toml(content)}
     except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits
-        raise ConfigError(f"it is not TOML: {shortened(str(error))}") from error
+        raise ConfigError(f"it cannot be read as TOML: {shortened(str(error))}") from error
     _check_version(values.pop("format_version", CONFIG_VERSION))
     values = _without_removed(values, stored=True)
     _check_sections(values)
@@ -183,8 +181,8 @@ def set_values(values: dict[str, Any], override: str) -> None:
             f"--set: expected section.field=value, such as training.steps=60, got {quoted(override)}{fix}"
         )
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        value = parse_toml(f"value = {text}")["value"]
+    except ValueError:
         value = text.strip()
     _section(values, section)[field] = value
 

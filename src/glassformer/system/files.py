@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import re
 import shutil
 import stat
+import tomllib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -13,7 +15,7 @@ from typing import Any
 
 import xxhash
 
-from glassformer.errors import CheckpointError, CheckpointVersionError, remedy, shortened
+from glassformer.errors import CheckpointError, CheckpointVersionError, quoted, remedy, shortened
 
 __all__ = [
     "JSON_VERSION",
@@ -23,6 +25,7 @@ __all__ = [
     "hash_of_file",
     "hash_of_folder",
     "parse_json",
+    "parse_toml",
     "read_any_json",
     "read_bytes",
     "read_json",
@@ -36,7 +39,25 @@ __all__ = [
 JSON_VERSION = 1
 LARGEST = 1 << 26
 """Maximum size in bytes of a configuration, a tokenizer or another small file of a model."""
+LARGEST_TOML = 10**6
+"""Maximum number of characters of a configuration; tomllib reads about one million in a second."""
+MOST_PARTS = 16
+"""Maximum number of parts of a key, such as `a.b`, because tomllib's time grows with the square of their number."""
 _BUFFER = 1 << 22
+
+_PART = r"""(?:[\w-]++|"(?!"")(?:[^"\\\n]|\\.)*+"|'(?!'')[^'\n]*+')"""
+_KEY = re.compile(
+    rf"""
+    \#[^\n]*+
+    | \"{{3}}(?:[^"\\]|\\.|"(?!""))*+"{{3,5}}
+    | '{{3}}(?:[^']|'(?!''))*+'{{3,5}}
+    | {_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{0,{MOST_PARTS - 1}}}+(?P<more>[ \t]*+\.[ \t]*+{_PART})?
+    | ["'].*+
+    """,
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+"""A comment, a string of several lines, a key (or a value), or a string without an end, which lasts to the end of the
+text. Group `more` is the part by which a key is too long."""
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -85,6 +106,25 @@ def parse_json(text: str | bytes) -> Any:
     """
     try:
         return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def parse_toml(text: str | bytes) -> dict[str, Any]:
+    """Return the values of a TOML text, which may be damaged or malicious.
+
+    Raises:
+        ValueError: the text is not TOML, is nested too deeply or too long, or has a key of too many parts.
+    """
+    if len(text) > LARGEST_TOML:
+        raise ValueError(f"expected at most {LARGEST_TOML} characters, got more")
+    decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+    for found in _KEY.finditer(decoded):
+        if found["more"]:
+            line = decoded.count("\n", 0, found.start()) + 1
+            raise ValueError(f"line {line}: expected keys of at most {MOST_PARTS} parts, got {quoted(found[0])}")
+    try:
+        return tomllib.loads(decoded)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
