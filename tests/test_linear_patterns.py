@@ -201,7 +201,7 @@ OWN = {
     ),
     *("fit._WORD", "fit._WITHOUT_SPACES", "function_words._WORD"),
     *("figure.re.sub", "files._SETTING", "parts.re.fullmatch"),
-    *("picture.re.findall", "picture.re.search", "picture.re.sub", "state_dicts.re.match"),
+    *("picture.re.findall", "picture.re.search", "picture.re.sub", "state_dicts.re.match", "subwords._SIZES"),
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
     *("weight_files._CLASS", "weight_files._PART"),
 }

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,11 +111,65 @@ def test_texts_that_look_like_special_tokens_are_learned_from_and_restored(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("lines", "size"), [([], 100), (["", " \t"], 100), (["abcdefghij"], 9)])
-def test_an_impossible_vocabulary_is_an_error_with_advice(capfd, kind, lines: list[str], size: int) -> None:
-    with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
-        SentencePieceTokenizer.train(kind, lines, size)
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([], "the lines hold no text; name files with text"),
+        (["", " \t"], "the lines hold no text; name files with text"),
+        (["a▅", "", "▅"], "each line holds ▅, and sentencepiece skips such lines; remove this character"),
+    ],
+)
+def test_lines_without_a_vocabulary_are_an_error_with_their_reason(capfd, kind, lines: list[str], reason: str) -> None:
+    with pytest.raises(VocabularyError) as caught:
+        SentencePieceTokenizer.train(kind, lines, 100)
+    assert str(caught.value) == f"no subword vocabulary could be made: {reason}"
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("settings", "rest", "others"),
+    [
+        ({}, 4, "4 special tokens"),
+        ({"byte_fallback": True}, 260, "4 special tokens, 256 bytes"),
+        ({"symbols": ["<de>", "<fr>"]}, 6, "4 special tokens, 2 symbols"),
+    ],
+)
+def test_too_many_characters_are_an_error_whose_advice_helps(capfd, kind, settings: dict, rest: int, others: str):
+    lines = ["".join(chr(0x4E00 + number) for number in range(50)), "abcdefghij" * 1000 + "<de>"]
+    size, needed = rest + 40, rest + 50 + 10 + 1 + (0 if "symbols" in settings else 2)  # "▁"; "<" and ">"
+    with pytest.raises(VocabularyError) as caught:
+        SentencePieceTokenizer.train(kind, lines, size, **settings)
+    message, coverage, _ = re.split(r"character_coverage to (0\.99\d+)", str(caught.value))
+    assert message == (
+        f"tokenizer.vocab_size: expected at least {needed}, for {needed - rest} different characters, {others}, got "
+        f"{size}; raise it to {needed}, or set tokenizer."
+    )
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(VocabularyError, match=f"raise it to {needed}"):
+        SentencePieceTokenizer.train(kind, lines, needed - 1, **settings)
+    assert len(SentencePieceTokenizer.train(kind, lines, needed, **settings)) == needed
+    SentencePieceTokenizer.train(kind, lines, size, **settings | {"character_coverage": float(coverage)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_coverage_that_sentencepiece_refuses_is_not_advised(kind) -> None:
+    with pytest.raises(VocabularyError, match=r"got 20; raise it to 64$"):
+        SentencePieceTokenizer.train(kind, ["".join(chr(0x4E00 + number) for number in range(59))], 20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_error_of_sentencepiece_is_one_sentence_of_ours(kind) -> None:
+    with pytest.raises(
+        VocabularyError, match=r"could be made: no reason is known; change the settings in \[tokenizer\]$"
+    ):
+        SentencePieceTokenizer.train(kind, LINES, 100, character_coverage=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_a_surrogate_pair_in_training_is_named(kind) -> None:
+    with pytest.raises(DataError, match=r"'a\\ud800b' holds half a surrogate pair at 1"):
+        SentencePieceTokenizer.train(kind, [*LINES, "a\ud800b"], 100)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,9 +180,18 @@ def test_training_and_encoding_write_nothing(capfd, kind) -> None:
 
 
 @pytest.mark.parametrize("model", [b"", b"garbage", b"\0" * 100])
-def test_a_file_that_is_not_a_model_is_refused(model: bytes) -> None:
-    with pytest.raises(VocabularyError):
+def test_a_file_that_is_not_a_model_is_refused(capfd, model: bytes) -> None:
+    with pytest.raises(VocabularyError, match="not a sentencepiece model"):
         SentencePieceTokenizer("bpe", model)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("old", ["the", "<unk>"])
+def test_a_model_with_a_piece_that_is_not_utf8_is_refused(old: str) -> None:
+    model = SentencePieceTokenizer.train("bpe", LINES, 60).model
+    assert old.encode() in model
+    with pytest.raises(VocabularyError, match="not a sentencepiece model"):
+        SentencePieceTokenizer("bpe", model.replace(old.encode(), b"\xff" * len(old.encode())))
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -162,7 +226,7 @@ def test_symbols_survive_saving(tmp_path: Path, kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_too_many_symbols_are_an_error(capfd, kind) -> None:
-    with pytest.raises(VocabularyError, match=r"raise tokenizer\.vocab_size"):
+    with pytest.raises(VocabularyError, match=r"tokenizer\.vocab_size: .*, 40 symbols, got 30; raise it to 6\d$"):
         SentencePieceTokenizer.train(kind, LINES, 30, symbols=[f"<{number}>" for number in range(40)])
     assert capfd.readouterr() == ("", "")
 

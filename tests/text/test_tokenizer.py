@@ -201,7 +201,8 @@ def test_lines_without_text_are_an_error(kind) -> None:
     [
         ({"target_kind": "words"}, r"tokenizer\.target_kind.*joint = false"),
         ({"vocab_size": 4}, r"tokenizer\.vocab_size.*got 4"),
-        ({"character_coverage": 0.0}, r"tokenizer\.character_coverage"),
+        ({"character_coverage": 0.97}, r"tokenizer\.character_coverage: expected a number from 0\.98 to 1, got 0\.97"),
+        ({"symbols": ("<0x4A>",), "byte_fallback": True}, r"tokenizer\.symbols: .*none of them special, got '<0x4A>'"),
         ({"character_coverage": 1.1}, r"tokenizer\.character_coverage"),
         ({"kind": "words", "byte_fallback": True}, r"tokenizer\.byte_fallback: expected its default"),
         ({"kind": "characters", "character_coverage": 0.99}, r"tokenizer\.character_coverage: expected its default"),

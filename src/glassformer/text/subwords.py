@@ -4,12 +4,15 @@ The model is stored in sentencepiece's own format, which other software can read
 so that only `normalise` changes a text, as for words and characters.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted
+from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted, shortened
 from glassformer.system.files import read_bytes
 from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
 from glassformer.text.subword_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED
@@ -18,7 +21,7 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-__all__ = ["SentencePieceTokenizer", "check_characters", "load_processor"]
+__all__ = ["BYTES", "LEAST_COVERAGE", "SentencePieceTokenizer", "check_characters", "load_processor"]
 
 # The same number on every machine, because the last digits of a unigram model's scores depend on the thread count.
 THREADS = 2
@@ -27,6 +30,14 @@ SENTENCEPIECE_SUFFIX = ".model"
 LONGEST_SENTENCE = 2**30
 ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
+LEAST_COVERAGE = 0.98
+"""Minimum of the character coverage in sentencepiece."""
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+"""The tokens of bytes."""
+RESERVED = "▅"
+"""A character that sentencepiece uses itself; it skips lines that have this character."""
+_SIZES = re.compile(r"(\d+) vs (\d+)")
+"""The size of a vocabulary and the size that it needs at least, in sentencepiece's error."""
 # Each normalisation rule except "identity" changes one of these characters. The first "▁" is the dummy prefix.
 TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
@@ -62,6 +73,7 @@ class SentencePieceTokenizer:
 
         Raises:
             VocabularyError: the lines hold no text, or more characters than `vocab_size` has room for.
+            DataError: a line holds half a surrogate pair, which is not a character.
         """
         from sentencepiece import SentencePieceTrainer
 
@@ -84,10 +96,8 @@ class SentencePieceTokenizer:
                 **_specials(),
             )
         except RuntimeError as error:
-            raise VocabularyError(
-                f"no {kind} vocabulary of {vocab_size} tokens could be made: sentencepiece says {str(error)!r}. "
-                "Check that there is text, and raise tokenizer.vocab_size or lower tokenizer.character_coverage"
-            ) from error
+            others = {"special tokens": len(SPECIALS), "symbols": len(symbols), "bytes": 256 * byte_fallback}
+            raise VocabularyError(_why_none(normal, str(error), others)) from error
         return cls(kind, model.getvalue())
 
     def __len__(self) -> int:
@@ -207,6 +217,48 @@ class SentencePieceTokenizer:
         return {"kind": self.kind, **_pieces(self.model)}
 
 
+def _why_none(lines: Sequence[str], error: str, others: Mapping[str, int]) -> str:
+    """Return why sentencepiece made no vocabulary of these normalised lines, and what to do.
+
+    Args:
+        lines: the lines.
+        error: what sentencepiece says.
+        others: how many tokens the vocabulary needs besides those of characters, by their name.
+
+    Raises:
+        DataError: a line holds half a surrogate pair, which is not a character.
+    """
+    for line in lines:
+        check_characters(line)
+    texts = [line for line in lines if line]
+    none = "no subword vocabulary could be made"
+    if not texts:
+        return f"{none}: the lines hold no text; name files with text"
+    if all(RESERVED in text for text in texts):
+        return f"{none}: each line holds {RESERVED}, and sentencepiece skips such lines; remove this character"
+    if not (sizes := _SIZES.search(error)):
+        said = error.rpartition("]")[2].strip() or "no reason is known"
+        return f"{none}: {shortened(said)}; change the settings in [tokenizer]"
+    size, needed = map(int, sizes.groups())
+    room = size - sum(others.values())
+    besides = ", ".join(f"{count} {name}" for name, count in others.items() if count)
+    coverage = _coverage(texts, room)
+    fix = f", or set tokenizer.character_coverage to {coverage}, which leaves out rare characters"
+    return (
+        f"tokenizer.vocab_size: expected at least {needed}, for {needed - size + room} different characters, "
+        f"{besides}, got {size}; raise it to {needed}{fix if coverage >= LEAST_COVERAGE else ''}"
+    )
+
+
+def _coverage(texts: Iterable[str], room: int) -> float:
+    """Return the character coverage, rounded down, with which at most `room` characters of the texts get a token."""
+    counts = Counter[str]()
+    for text in texts:
+        counts.update(f" {text}")  # sentencepiece puts a space before each text
+    covered = sum(count for _, count in counts.most_common(max(room - 1, 0)))
+    return floor(covered / counts.total() * 10_000) / 10_000
+
+
 def _specials() -> dict[str, Any]:
     """Return the sentencepiece settings that give the special tokens the names of `SPECIALS` and the ids 0 to 3."""
     names = ("pad", "bos", "eos", "unk")
@@ -224,9 +276,13 @@ def load_processor(model: bytes) -> "SentencePieceProcessor":
 
     sentencepiece.set_min_log_level(ERRORS_ONLY)
     try:
+        if not model:  # sentencepiece would also write to stderr
+            raise RuntimeError("the model is empty")
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        processor.get_piece_size()
-    except RuntimeError as error:
+        ids = [*range(processor.get_piece_size())]
+        processor.id_to_piece(ids)  # raises an error for a piece that is not UTF-8
+        processor.decode(ids)
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise VocabularyError("not a sentencepiece model: copy the file again, or train the tokenizer again") from error
     return processor
 

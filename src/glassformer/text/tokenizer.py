@@ -18,7 +18,7 @@ from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.reversal import forward_of
-from glassformer.text.subwords import SentencePieceTokenizer
+from glassformer.text.subwords import BYTES, LEAST_COVERAGE, SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.text.words import WordTokenizer
 
@@ -190,7 +190,7 @@ class TokenizerConfig:
     """Use one vocabulary for source and target."""
     target_kind: KindName | None = None
     """Kind of the target's tokenizer, if it differs from `kind`; only with joint = false."""
-    character_coverage: Annotated[float, Range(0.01, 1)] = 1.0
+    character_coverage: Annotated[float, Range(LEAST_COVERAGE, 1)] = 1.0
     """Subwords only: the share of the text's characters that get a token; rarer characters become `<unk>`, or bytes."""
     symbols: tuple[str, ...] = ()
     """Subwords only: strings without white space that always become one token, such as tags."""
@@ -214,7 +214,7 @@ class TokenizerConfig:
                 f"tokenizer.vocab_size: expected more than the {len(SPECIALS)} special tokens, got {self.vocab_size}"
             )
         for place, symbol in enumerate(self.symbols):
-            taken = (*SPECIALS, *self.symbols[:place])
+            taken = (*SPECIALS, *(BYTES if self.byte_fallback else ()), *self.symbols[:place])
             if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in taken:
                 raise ConfigError(
                     "tokenizer.symbols: expected different strings without white space, none of them special, "
