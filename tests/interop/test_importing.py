@@ -17,6 +17,7 @@ from glassformer.interop.importing import (
     ForeignTokens,
     SpecialIds,
     import_run,
+    lookup_tokenizer,
     read_vocabulary,
     reordered,
     special_ids,
@@ -79,15 +80,40 @@ def test_the_run_translates_traces_and_explains(file, tmp_path):
 
 
 def test_sources_begin_with_bos_if_those_of_the_training_did(file, tmp_path):
-    tokens = ForeignTokens(source=SOURCE, target=TARGET, kind="characters", source_bos=True)
+    tokens = ForeignTokens(source=SOURCE, target=TARGET, source_bos=True)
     import_run(file, tmp_path / "run", tokens, heads=3)
     translator = gf.Translator.load(tmp_path / "run")
     tokenizer = translator.bundle.source_tokenizer
     assert tokenizer.tokens(tokenizer.encode("ab x")) == ["<bos>", "a", "b", "▁", "<unk>"]
     assert tokenizer.decode(tokenizer.encode("ab c")) == "ab c"
     assert translator.unknown("ab x") == ("x",)
-    assert translator.bundle.target_tokenizer.encode("w3") == [3, 3]
+    assert translator.bundle.target_tokenizer.encode("w3") == [7]
     assert translator.bundle.source_tokenizer.to_dict()["with_bos"] is True
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kind"),
+    [
+        (["a", "b", " ", "é", "中", "👩"], "characters"),
+        (["a", "<mask>", "[CLS]"], "characters"),
+        (["a", "b", "cd"], "words"),
+        (["a", "<>"], "words"),
+        (["<mask>"], "words"),
+        ([], "words"),
+    ],
+)
+def test_a_vocabulary_of_single_characters_is_one_of_characters(tokens, kind):
+    vocabulary = ["<pad>", "<bos>", "<eos>", "<unk>", *tokens]
+    assert lookup_tokenizer(None, vocabulary).kind == kind
+    for given in ("words", "characters") if " " not in tokens else ("characters",):
+        assert lookup_tokenizer(given, vocabulary).kind == given
+
+
+def test_each_side_has_the_kind_that_its_vocabulary_shows(file, tmp_path):
+    bundle = import_run(file, tmp_path / "run", ForeignTokens(source=SOURCE, target=TARGET), heads=3).bundle
+    assert (bundle.source_tokenizer.kind, bundle.target_tokenizer.kind) == ("characters", "words")
+    assert bundle.configuration.tokenizer.kinds == ("characters", "words")
+    assert bundle.source_tokenizer.split("ab c") == ["a", "b", "▁", "c"]
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

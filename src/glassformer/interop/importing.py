@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,6 +28,7 @@ __all__ = [
     "OUR_IDS",
     "ForeignTokens",
     "Imported",
+    "LookupKind",
     "SpecialIds",
     "check_target",
     "import_run",
@@ -56,6 +57,9 @@ NAMES = (
 )
 """The usual names of the special tokens, in the order of `SPECIALS`."""
 
+
+LookupKind = Literal["words", "characters"]
+"""The kinds of tokenizers that need no more than a vocabulary."""
 
 OUR_IDS: Mapping[str, Any] = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
 """The ids of the special tokens in every run, as fields of ModelConfig."""
@@ -91,8 +95,8 @@ class ForeignTokens:
     """The tokens of the target, by id."""
     special_ids: SpecialIds | None = None
     """The ids of the special tokens in both vocabularies; by default, the ids of the tokens with the usual names."""
-    kind: Literal["words", "characters"] = "words"
-    """How texts are cut into these tokens."""
+    kind: LookupKind | None = None
+    """How texts are cut into these tokens; by default, what each vocabulary shows (see `lookup_tokenizer`)."""
     source_bos: bool = False
     """Whether the sources began with `<bos>` when the model was trained."""
 
@@ -279,19 +283,26 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
 
 
 def lookup_tokenizer(
-    kind: Literal["words", "characters"], tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
+    kind: LookupKind | None, tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
 ) -> Tokenizer:
     """Return a tokenizer of words or characters with these tokens, listed by id; the special tokens come first.
+
+    With None, the tokens are characters if each is a single character, except tokens such as <mask> or [MASK].
 
     Raises:
         VocabularyError: the tokens are not a vocabulary.
     """
-    match kind:
+    match kind or _kind(tokens[len(SPECIALS) :]):
         case "words":
             return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
         case "characters":
             characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
             return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
+
+
+def _kind(tokens: Iterable[str]) -> LookupKind:
+    ordinary = [token for token in tokens if not (len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))]
+    return "characters" if ordinary and all(len(token) == 1 for token in ordinary) else "words"
 
 
 def reordered(

@@ -62,8 +62,12 @@ def import_command(
         ),
     ] = None,
     tokens: Annotated[
-        Literal["words", "characters"], typer.Option("--tokens", help="Cut texts into words or characters.")
-    ] = "words",
+        Literal["words", "characters"] | None,
+        typer.Option(
+            "--tokens",
+            help="Cut texts into words or characters.  [default: characters if each token is a single character]",
+        ),
+    ] = None,
     source_bos: Annotated[
         bool,
         typer.Option(

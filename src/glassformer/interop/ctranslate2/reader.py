@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,7 +23,7 @@ from glassformer.interop.ctranslate2.weights import (
     imported_weights,
     starts_from_zeros,
 )
-from glassformer.interop.importing import Imported, check_target, lookup_tokenizer, write_run
+from glassformer.interop.importing import Imported, LookupKind, check_target, lookup_tokenizer, write_run
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
@@ -51,8 +51,8 @@ class ForeignTexts:
     sentencepiece: Sequence[Path] = ()
     """The files of sentencepiece models: one for both source and target, or one for each; by default, those in the
     folder."""
-    kind: Literal["words", "characters"] = "words"
-    """How texts are cut into tokens without a sentencepiece model."""
+    kind: LookupKind | None = None
+    """How texts are cut into tokens without a sentencepiece model; by default, what each vocabulary shows."""
     source_eos: bool | None = None
     """Whether sources end with `eos_token` although `add_source_eos` is false; None = not known."""
     prefix: str = ""
@@ -262,7 +262,7 @@ def _sentencepiece(path: Path, tokens: Sequence[str]) -> bytes:
 
 
 def _from_vocabulary(
-    tokens: Sequence[str], kind: Literal["words", "characters"], *, with_bos: bool = False, with_eos: bool = True
+    tokens: Sequence[str], kind: LookupKind | None, *, with_bos: bool = False, with_eos: bool = True
 ) -> Tokenizer:
     """Return the tokenizer of words or characters with these tokens; refuse a vocabulary of sentencepiece pieces."""
     piece = next((token for token in tokens if token.startswith(SPACE_MARK) and len(token) > 1), None)
