@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import shutil
 from dataclasses import replace
 from itertools import groupby
 
@@ -630,17 +631,53 @@ def test_an_unknown_task_is_named(make_configuration):
         train(replace(configuration, data=data))
 
 
-@pytest.mark.parametrize("setting", ["average=2", "patience=3"])
-def test_settings_that_need_validation_pairs_are_refused_without_them(make_configuration, corpus, setting):
-    (corpus / "train.tsv").write_text("the cat\tle chat\n" * 9)
-    with pytest.raises(ConfigError, match=rf"training.{setting.replace('=', ' = ')} needs validation pairs, but"):
+@pytest.mark.parametrize("setting", ["average = 2", "patience = 3"])
+@pytest.mark.parametrize(
+    ("pairs", "reason"),
+    [
+        ([f"the cat {number}\tle chat" for number in range(9)], "the corpus is too small to hold out pairs: 9 of at"),
+        ([f"the cat\tle chat {number}" for number in range(11)], "none are held out, because all pairs with the same"),
+    ],
+)
+def test_settings_that_need_validation_pairs_are_refused_without_them(
+    make_configuration, corpus, setting, pairs, reason
+):
+    (corpus / "train.tsv").write_text("\n".join(pairs))
+    with pytest.raises(ConfigError, match=rf"training\.{setting} needs validation pairs, but {reason}.*; give"):
         train(make_configuration("run", f"training.{setting}"))
     assert not (corpus / "run" / "config.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [("the cat\t\n\tle chat\n", "2 blank"), ("", "no pairs")],
+)
+def test_validation_files_of_which_no_pair_is_left_are_named_before_training(make_configuration, corpus, lines, reason):
+    (corpus / "valid.tsv").write_text(lines)
+    configuration = make_configuration("run", f"data.valid_source={corpus / 'valid.tsv'}")
+    with pytest.raises(DataError, match=rf"valid\.tsv: expected validation pairs, got {reason}; correct the files, or"):
+        train(configuration)
+    assert not (corpus / "run" / "config.toml").exists()
+    (corpus / "valid.tsv").write_text("the cat\tle chat\n")
+    assert len(prepare(configuration).valid) == 1
+
+
+def test_validation_pairs_that_are_all_too_long_are_named_before_training(make_configuration, corpus):
+    (corpus / "valid.tsv").write_text("the cat " * 50 + "\tle chat\n")
+    settings = [f"data.valid_source={corpus / 'valid.tsv'}", "data.max_length=40"]
+    message = r"data\.max_length: .* keeps validation pairs, got 40, but each of them is longer; delete .*prepared, and"
+    with pytest.raises(ConfigError, match=message):
+        train(make_configuration("run", *settings))
+    assert not (corpus / "run" / "config.toml").exists()
+    shutil.rmtree(corpus / "run" / "prepared")
+    assert len(prepare(make_configuration("run", settings[0], "data.max_length=200")).valid) == 1
+
+
 def test_a_corpus_of_too_long_pairs_is_an_error(make_configuration, corpus):
     (corpus / "train.tsv").write_text("the big cat\tle grand chat\n" * 9)
-    with pytest.raises(DataError, match="no training examples"):
+    with pytest.raises(
+        ConfigError, match=r"expected a maximum that keeps training pairs, got 3, but each of them is long"
+    ):
         train(make_configuration("run", "data.max_length=3"))
 
 

@@ -459,7 +459,7 @@ def test_equal_seeds_give_equal_trainings_and_different_seeds_do_not(make_model,
 
 
 def test_no_examples_are_an_error(make_model):
-    with pytest.raises(DataError, match="no training examples: every pair is blank or longer"):
+    with pytest.raises(DataError, match="expected training examples, got none"):
         next(steps(make_model(), Examples(source=[], target=[]), TrainingConfig()))
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glassformer.bundle import Bundle
-from glassformer.corpus.batching import Examples
 from glassformer.corpus.resampling import Resampler
 from glassformer.errors import ConfigError
 from glassformer.jobs.initial_model import initial_model
 from glassformer.jobs.preparation import prepare
-from glassformer.jobs.prepared.reading import Prepared
+from glassformer.jobs.prepared.held_out import LEAST_PAIRS
+from glassformer.jobs.prepared.reading import TOO_LONG, Prepared
 from glassformer.jobs.replay import with_replay
 from glassformer.jobs.run_folder import bundle_of, check_shared, keep_bundle
 from glassformer.jobs.run_reports import PreparedReport, RunReport
@@ -72,9 +72,9 @@ def load_run(configuration: Configuration, ranks: Ranks, on_report: Callable[[Ru
     prepared = prepare(configuration, on_report, whole=not ranks.leads)
     keep_memory(products_to_keep(prepared.train))
     device = ranks.place(device_of(configuration.training.device, "training.device"))
-    prepared = with_replay(prepared, on_report, whole=not ranks.leads)
     bundle = bundle_of(prepared, folder, device)
-    _check_validation(bundle.configuration.training, prepared.valid)
+    _check_validation(bundle.configuration.training, prepared)
+    prepared = with_replay(prepared, on_report, whole=not ranks.leads)
     if ranks.leads and configuration.training.start_from:
         keep_start(bundle)
     # initialised on the CPU, so that the weights are the same for every device
@@ -85,11 +85,19 @@ def load_run(configuration: Configuration, ranks: Ranks, on_report: Callable[[Ru
     return LoadedRun(prepared, bundle, model)
 
 
-def _check_validation(settings: TrainingConfig, valid: Examples) -> None:
+def _check_validation(settings: TrainingConfig, prepared: Prepared) -> None:
     """Raise an error for settings that need validation pairs when the corpus has none."""
     for name in ("average", "patience"):
-        if getattr(settings, name) and not len(valid):
+        if getattr(settings, name) and not len(prepared.valid):
             raise ConfigError(
-                f"training.{name} = {getattr(settings, name)} needs validation pairs, but the corpus is too small to "
-                "hold out pairs: give data.valid_source and data.valid_target, or leave the setting out"
+                f"training.{name} = {getattr(settings, name)} needs validation pairs, but {_why_none(prepared)}; give "
+                "data.valid_source and data.valid_target, or leave the setting out"
             )
+
+
+def _why_none(prepared: Prepared) -> str:
+    """Return why no validation pairs are held out."""
+    pairs = len(prepared.train) + prepared.dropped.get(TOO_LONG, 0)
+    if pairs < LEAST_PAIRS:
+        return f"the corpus is too small to hold out pairs: {pairs} of at least {LEAST_PAIRS}"
+    return "none are held out, because all pairs with the same source stay together, and they are too many"

@@ -16,7 +16,7 @@ from glassformer.jobs.prepared.at_url import download, names_at, upload
 from glassformer.jobs.prepared.folder import VALID_FILE, alone_in, prepared_folder
 from glassformer.jobs.prepared.manifest import MANIFEST
 from glassformer.jobs.prepared.matching import matching_folder
-from glassformer.jobs.prepared.reading import Prepared, read_prepared
+from glassformer.jobs.prepared.reading import TOO_LONG, Prepared, read_prepared
 from glassformer.jobs.prepared.shards import ensure_shards
 from glassformer.jobs.prepared.texts import SplitTexts
 from glassformer.jobs.prepared.tokenizers import ensure_tokenizers
@@ -63,8 +63,9 @@ def prepare(
             the folder do not depend on the pool.
 
     Raises:
-        ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
-        DataError: the corpus cannot be read.
+        ConfigError: a setting is impossible, all pairs are too long, or the folder holds a corpus prepared with
+            different settings.
+        DataError: the corpus cannot be read, or no pair of it can be used.
         CheckpointError: a file cannot be written.
         VocabularyError: the corpus gives no vocabulary.
     """
@@ -82,7 +83,22 @@ def prepare(
             prepared = _Preparation(configuration, folder, on_progress, pool=pool).run()
     if start:
         start.check_tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, folder)
+    _check_lengths(prepared)
     return prepared
+
+
+def _check_lengths(prepared: Prepared) -> None:
+    """Raise an error if each pair for training, or each pair for validation, is too long."""
+    for use, examples, count in (
+        ("training", prepared.train, prepared.dropped.get(TOO_LONG, 0)),
+        ("validation", prepared.valid, len(prepared.valid_pairs)),
+    ):
+        if count and not len(examples):
+            raise ConfigError(
+                f"data.max_length: expected a maximum that keeps {use} pairs, got "
+                f"{prepared.configuration.data.max_length}, but each of them is longer; delete {prepared.folder}, and "
+                "raise data.max_length or choose other pairs"
+            )
 
 
 def prepare_all(

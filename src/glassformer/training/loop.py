@@ -93,7 +93,7 @@ def steps(
     [1, 2, 2]
     """
     if not len(examples):
-        raise DataError("no training examples: every pair is blank or longer than data.max_length; raise this limit")
+        raise DataError("examples: expected training examples, got none; give at least one")
     config = decided(config, model.output.weight.device)
     state = TrainingState() if state is None else state
     optimiser = optimiser or make_optimiser(model, config)

@@ -13,8 +13,10 @@ from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.system.pools import Pool
 from glassformer.text.normalisation import normalise
 
-__all__ = ["KeptBits", "hold_out"]
+__all__ = ["LEAST_PAIRS", "KeptBits", "hold_out"]
 
+LEAST_PAIRS = 10
+"""Minimum number of pairs for each pair that is held out."""
 _BITS_AT_ONCE = 1 << 16
 
 KeptBits = NDArray[np.uint8]
@@ -29,7 +31,7 @@ def hold_out(corpus: Corpus, kept: KeptBits, lines: int, seed: int, pool: Pool) 
     either all held out or all kept.
     """
     total, _ = first_bits(kept, 0)
-    count = min(lines, total // 10)
+    count = min(lines, total // LEAST_PAIRS)
     wanted = np.random.default_rng(seed).choice(total, size=count, replace=False)
     ascending = np.sort(wanted)
     chosen = texts_at(kept_blocks(corpus, kept), ascending, pool)

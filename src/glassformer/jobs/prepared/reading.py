@@ -14,7 +14,10 @@ from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.defaults import describe_choice
 from glassformer.text.tokenizer import Tokenizer
 
-__all__ = ["Prepared", "read_prepared"]
+__all__ = ["TOO_LONG", "Prepared", "read_prepared"]
+
+TOO_LONG = "longer than data.max_length"
+"""The reason for which pairs with too many tokens are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configur
     sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
     valid = encode(sides, source, target, fitted.data.max_length)
     too_long = sum(shard.too_long for shard in manifest.shards) + valid.too_long
-    dropped = {**manifest.dropped, "longer than data.max_length": too_long}
+    dropped = {**manifest.dropped, TOO_LONG: too_long}
     return Prepared(
         folder=folder.path,
         configuration=fitted,

@@ -141,8 +141,14 @@ class SplitTexts:
         """Return the validation pairs and the bits of the training pairs; count the left-out pairs in `dropped`."""
         if self.data.valid_source:
             examination = examine_held_out(self.corpora["valid"])
-            found = examination.findings.dropped.items()
-            dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
+            found = {reason: finding.count for reason, finding in examination.findings.dropped.items()}
+            if not examination.findings.kept:
+                reasons = ", ".join(f"{count} {reason}" for reason, count in found.items())
+                raise DataError(
+                    f"{self.corpora['valid'].names}: expected validation pairs, got {reasons or 'no pairs'}; correct "
+                    "the files, or leave out data.valid_source, and pairs of the training data are held out"
+                )
+            dropped |= {f"{reason} (validation)": count for reason, count in found.items()}
             return list(kept_pairs(self.corpora["valid"], examination.kept)), kept
         if not self._holds_out:
             return [], kept
