@@ -17,7 +17,7 @@ from glassformer.built_in import run_folder
 from glassformer.cli.progress import TrainingProgress, stop_on_signal, vocabulary_sizes
 from glassformer.evaluation.guards import Guards
 from glassformer.jobs.run_reports import CalibrationReport, PreparedReport, ProgressReport
-from glassformer.training.reports import EndReport, StepReport
+from glassformer.training.reports import EndReport, Measured, StepReport, ValidationReport
 
 PREPARED = PreparedReport(
     folder=Path("runs/some"),
@@ -212,3 +212,11 @@ def test_guards_from_some_of_the_pairs_say_how_to_use_all(capsys: pytest.Capture
     said = capsys.readouterr().err
     assert "guards: 200 outputs" in said
     assert ("here 200 of 500; `glassformer calibrate` uses all" in said) == (texts == 500)
+
+
+def test_the_log_says_that_its_metric_is_of_greedy_translations(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainingProgress() as show:
+        measured = Measured("BLEU", 35.41, higher_is_better=True)
+        show(ValidationReport(step=1500, loss=1.737, perplexity=5.68, metric=measured, best=True))
+    said = capsys.readouterr().err
+    assert said == "step 1500: validation loss 1.737, perplexity 5.68, greedy BLEU 35.4, best so far\n"

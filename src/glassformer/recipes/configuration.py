@@ -269,8 +269,8 @@ class TrainingConfig:
     validate_every: Annotated[int, Range(0, 10**12)] = 1000
     """Number of steps between two validations; 0 = validate only at the end."""
     metric: MetricName = "none"
-    """Metric with which each validation scores greedy translations of validation lines; "auto" = BLEU for sentences,
-    and exact match for words."""
+    """Metric with which each validation scores greedy translations of validation lines, which take less time than those
+    of the beam that `evaluate` uses; "auto" = BLEU for sentences, and exact match for words."""
     metric_lines: Annotated[int, Range(1, 10**12)] = 500
     """Number of validation lines that are translated for `metric`."""
     best_by: Literal["loss", "metric"] = "loss"

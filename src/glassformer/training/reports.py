@@ -75,15 +75,19 @@ class EndReport:
 
 
 class Measured(NamedTuple):
-    """The score of a model's translations of validation sentences, in one metric."""
+    """The score of a model's greedy translations of validation sentences, in one metric."""
 
     name: str
     value: float
     higher_is_better: bool
 
     def __str__(self) -> str:
-        """Return the metric as training prints it."""
-        return f"{self.name} {self.value:.1f}"
+        """Return the metric as training prints it.
+
+        >>> str(Measured("BLEU", 35.41, higher_is_better=True))
+        'greedy BLEU 35.4'
+        """
+        return f"greedy {self.name} {self.value:.1f}"
 
 
 TrainingReport = StepReport | ValidationReport | CheckpointReport | EndReport

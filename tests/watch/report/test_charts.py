@@ -18,7 +18,7 @@ from profiles import scaled
 @pytest.mark.slow
 def test_each_curve_of_a_log_is_drawn_once(log):
     history = History.of(log(100, waited=0.1, padding=0.1))
-    assert [chart.title for chart in charts.training_curves(history)] == ["Loss per target token", "BLEU"]
+    assert [chart.title for chart in charts.training_curves(history)] == ["Loss per target token", "Greedy BLEU"]
     health = ["Learning rate", "Gradient norm", "Speed", "Waiting for data", "Padding"]
     assert [chart.title for chart in charts.health_curves(history)] == health
 

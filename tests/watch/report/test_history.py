@@ -9,7 +9,7 @@ def test_an_ended_training_has_its_reason(log):
     history = History.of(log(100, end="patience"))
     assert history.status == "validation no longer improved"
     assert (history.last_step, history.seconds, history.epochs) == (100, 200.0, 6)
-    assert (history.best["step"], history.metric) == (100, "BLEU")
+    assert (history.best["step"], history.metric) == (100, "greedy BLEU")
 
 
 def test_a_running_training_is_described_so_far(log):

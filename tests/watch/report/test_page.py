@@ -72,7 +72,15 @@ def test_a_trained_run_has_all_sections(written):
     page = Page(written)
     assert sections(page) == ["training", "translations", "limits", "attention", "corpus", "configuration"]
     assert [attributes["href"] for attributes in page.tags("a")] == [f"#{id}" for id in sections(page)]
-    for words in ("BLEU", "validation loss", "d_model = 32", "Waiting for data", "blank", "training pairs"):
+    for words in (
+        "greedy BLEU, validation, step",
+        "Greedy BLEU",
+        "validation loss",
+        "d_model = 32",
+        "Waiting for data",
+        "blank",
+        "training pairs",
+    ):
         assert words in page.text
 
 

@@ -118,8 +118,9 @@ def _metric(history: History) -> Chart:
     name, series, best = history.metric, history.validation_metric(), history.best
     measured = best and best.get("metric")
     mark = (float(best["step"]), float(measured[1]), f"kept: {measured[1]:.1f}") if best and measured else None
-    caption = "Greedy translations of validation sentences."
-    return Chart(name, _step_curves({name: series}, _told(f"validation {name}", series), name, mark=mark), caption)
+    caption = "Greedy translations of validation sentences; evaluate searches with the run's beam."
+    curve = _step_curves({name: series}, _told(f"validation {name}", series), name, mark=mark)
+    return Chart(name.replace("greedy", "Greedy"), curve, caption)
 
 
 def _told(name: str, series: Series) -> str:

@@ -70,8 +70,8 @@ class History:
 
     @property
     def metric(self) -> str:
-        """The name of the metric; "" if there is none."""
-        return next((line["metric"][0] for line in self.validations if line.get("metric")), "")
+        """The name of the metric, such as "greedy BLEU"; "" if there is none."""
+        return next((f"greedy {line['metric'][0]}" for line in self.validations if line.get("metric")), "")
 
     def loss(self) -> Series:
         """Return the smoothed training loss; both ends are averaged over fewer entries, so the start stays visible."""

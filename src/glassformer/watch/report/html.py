@@ -186,7 +186,7 @@ def _numbers(content: Content) -> list[_Number]:
     """Return the known headline numbers, most important first."""
     history, best, found = content.history, content.history.best, []
     if best and best.get("metric"):
-        found.append(_Number(f"{best['metric'][0]}, validation, step {best['step']:,}", f"{best['metric'][1]:.1f}"))
+        found.append(_Number(f"{history.metric}, validation, step {best['step']:,}", f"{best['metric'][1]:.1f}"))
     elif content.outputs:
         score = content.outputs.scores[0]
         found.append(_Number(f"{score.name}, {len(content.outputs.texts)} validation sentences", f"{score.value:.1f}"))
