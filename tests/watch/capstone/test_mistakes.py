@@ -119,6 +119,8 @@ def test_the_classic_mistake_is_named(tmp_path, mistake):
         ("~mask", "mask", "the mask inverted: True means may attend"),
         (MASKED + SOFTMAX + ZEROED, SOFTMAX, "the mask not used"),
         ("-math.inf)\n" + SOFTMAX + ZEROED, "-1e9)\n" + SOFTMAX, "a row that is False everywhere"),
+        (MASKED, "    scores = scores * mask\n    scores[scores == 0] = -math.inf\n", "scores of 0 hidden"),
+        (MASKED, "    scores = torch.where(scores * mask != 0, scores, -math.inf)\n", "scores of 0 hidden"),
         ("(pair / d_model)", "(2 * pair / d_model)", "an i that already steps by two, doubled once more"),
         ("math.sqrt(query.shape[-1])", "query.shape[-1]", "scores divided by d_k instead of its root"),
         (
@@ -138,6 +140,44 @@ def test_the_classic_mistake_is_named(tmp_path, mistake):
 def test_further_mistakes_are_named(tmp_path, old, new, likely):
     _, error = attempted(tmp_path, changed((old, new)))
     assert [one.startswith(likely) for one in error.likely] == [True], error.message
+
+
+RENORMED = "    weights = scores.softmax(-1) * mask\n    weights = weights / (weights.sum(-1, keepdim=True) + 1e-9)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("-math.inf", "-10.0"),
+        ("-math.inf", "-100.0"),
+        (MASKED, "    scores = scores + ~mask * -100.0\n"),
+        (MASKED, "    scores = scores * mask\n"),
+        (MASKED, "    scores = torch.where(scores * mask > 0, scores, -math.inf)\n"),
+        (MASKED, MASKED + "    scores = scores.clamp(-20, 20)\n"),
+        (MASKED + SOFTMAX + ZEROED, RENORMED),
+    ],
+)
+def test_keys_that_are_hidden_only_from_small_scores_are_wrong(tmp_path, old, new):
+    step, error = attempted(tmp_path, changed((old, new)))
+    assert step == "attention"
+    assert "the first tensor that differs is `weights`" in error.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("-math.inf", "-1e9"),
+        ("-math.inf", "torch.finfo(scores.dtype).min"),
+        (MASKED, "    scores = scores + ~mask * -1e9\n"),
+        (
+            MASKED + SOFTMAX + ZEROED,
+            "    weights = scores.softmax(-1) * mask\n"
+            "    weights = (weights / weights.sum(-1, keepdim=True)).nan_to_num()\n",
+        ),
+    ],
+)
+def test_other_ways_to_hide_keys_are_right(tmp_path, old, new):
+    assert attempted(tmp_path, changed((old, new))) == (None, None)
 
 
 def test_a_row_that_is_false_everywhere_must_not_become_nan(tmp_path):

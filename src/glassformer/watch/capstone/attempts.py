@@ -51,6 +51,7 @@ def _attention(mine: Mine) -> str:
     cells = torch.arange(2)[:, None, None] + torch.arange(5)[:, None] + torch.arange(7)
     mask = (cells % 3 != 0)[:, None]  # every row and every column has both True and False, …
     mask[1, :, 3] = False  # … except one row: a query that may not attend to any key
+    _set_scores(query, key, mask)
     line = mine.line("attention")
     result = mine.make("attention", query, key, value, mask)
     if not isinstance(result, tuple) or len(result) != 2:
@@ -66,6 +67,19 @@ def _attention(mine: Mine) -> str:
 
     compare_with_reference(_CONFIG, _weights(), _cases({"weights": weights, "output": output}, run), line)
     return "its weights and its output are the reference's"
+
+
+def _set_scores(query: Tensor, key: Tensor, mask: Tensor) -> None:
+    """Change two rows of scores in the first head of the first item, so that only a real mask hides the right keys.
+
+    In row 0, an allowed score is 0. In row 1, hidden scores are about 200 and allowed scores about −200, so that a
+    hidden score of −100 would take all the weight.
+    """
+    allowed, queries, keys = mask[0, 0], query[0, 0], key[0, 0]
+    queries[0] = torch.eye(queries.shape[1])[0]
+    keys[int(allowed[0].nonzero()[0]), 0] = 0.0
+    queries[1, 1] = 200 * queries.shape[1] ** 0.5
+    keys[:, 1] = torch.where(allowed[1], -1.0, 1.0)
 
 
 def _heads(mine: Mine) -> str:

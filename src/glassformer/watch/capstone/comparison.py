@@ -45,6 +45,11 @@ class _NoMask(Reference):
         return super().attention(scores, np.ones_like(mask))
 
 
+class _MaskByZero(Reference):
+    def attention(self, scores: Array, mask: Mask) -> Array:
+        return super().attention(scores, mask & (scores != 0))
+
+
 class _MaskFinite(Reference):
     def attention(self, scores: Array, mask: Mask) -> Array:
         return super().attention(np.where(mask, scores, -1e9), np.ones_like(mask))
@@ -65,6 +70,7 @@ _SUSPECTS: Mapping[str, type[Reference]] = {
     **SUSPECTS,
     "the mask inverted: True means may attend": _MaskInverted,
     "the mask not used": _NoMask,
+    "scores of 0 hidden, also where the mask is True: hide the keys by the mask, not by their scores": _MaskByZero,
     "a row that is False everywhere: a finite number such as −1e9 spreads its weight over all keys": _MaskFinite,
     "a row that is False everywhere: the softmax of −∞ only is NaN. After the softmax, set the weights of such a row "
     "to 0, for example with masked_fill": _MaskInfinite,
