@@ -48,10 +48,19 @@ def test_a_missing_book_is_an_error_with_advice(glassformer, tmp_path, monkeypat
     monkeypatch.setattr(learn, "SITE", tmp_path)
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "build.py")
     assert "run `make site` in a clone of glassformer, then `.venv/bin/glassformer learn`" in glassformer("learn").err
-    (tmp_path / "docs" / "site").mkdir(parents=True)
-    (tmp_path / "docs" / "site" / "build.py").touch()
-    monkeypatch.setattr(learn, "BUILDER", tmp_path / "docs" / "site" / "build.py")
-    assert "needs the demo's model; run `make site`" in glassformer("learn").err
+
+
+def test_a_checkout_builds_its_book_without_a_trained_demo(glassformer, tmp_path, monkeypatch):
+    builder = tmp_path / "docs" / "site" / "build.py"
+    builder.parent.mkdir(parents=True)
+    monkeypatch.setattr(learn, "SITE", tmp_path)
+    monkeypatch.setattr(learn, "BUILDER", builder)
+    builder.write_text(f"open({str(tmp_path / 'contents.txt')!r}, 'w').write('index attention')", encoding="utf-8")
+    result = glassformer("learn", "--list")
+    assert (result.status, result.out.split()) == (0, ["index", "attention"])
+    (tmp_path / "contents.txt").unlink()
+    builder.write_text("raise SystemExit(1)", encoding="utf-8")
+    assert "the documentation could not be built; see the error above" in glassformer("learn", "--list").err
 
 
 def test_a_source_file_that_the_wheel_leaves_out_of_the_site_comes_from_the_package(site):
