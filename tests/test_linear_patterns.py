@@ -13,7 +13,8 @@ import pytest
 import glassformer as gf
 from glassformer.evaluation import signals
 from glassformer.system import files
-from glassformer.text import glossary, links, messages, spans, splitting, word_edges
+from glassformer.text import casing, glossary, links, messages, spans, splitting, word_edges
+from glassformer.text.glossary import Glossary
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.translating.documents.document import Document
 from glassformer.translating.documents.sentences import DocumentSentences
@@ -104,6 +105,8 @@ def sentences(name: str, text: str) -> list[str]:
     return DocumentSentences(Document.read(name, text.encode()), "en").wanted
 
 
+GLOSSARY = Glossary.of({"Straße": "street", f"{'straße ' * 20}x": "y", "ß": "z"})
+
 TAGS = [
     *repeated("<", "<a", "</", "</a", "<!--", "<!", "<?", "<a b=", '<a b="', "<a b='", "<a b=c ", "&", "&a", "&#"),
     *repeated("<p>a<b>", "<b>a</b>", "<a>a</a>", "<br>a", "<1", "<1 ", "<1>", "<a =", "<![CDATA[", "<sup>[1]</sup>"),
@@ -122,6 +125,7 @@ USER = {
             *("'''a''\\", '"""a""\\', '"""a\\"', "a=1\n", " ", "\\"),
         ),
     ),
+    "casing._GREEK_ACCENTS": (casing._GREEK_ACCENTS.findall, repeated("\u0301", "α", "α\u0301", "a\u0301")),
     "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),
@@ -175,6 +179,10 @@ USER = {
     "word_edges._UNSPACED": (word_edges._UNSPACED.findall, repeated("中", "a")),
     "others: a .txt file": (lambda text: sentences("a.txt", text), EXAMPLES),
     "others: a .html file": (lambda text: sentences("a.html", "<p>" + text), EXAMPLES),
+    "others: the terms of a glossary": (
+        lambda text: [*GLOSSARY.terms(text)],
+        repeated("ß", "e\u0301", "\u0301", "α\u0301", "ß ", "İ", "straße ", "straße straße a ", "ss", "中"),
+    ),
     "others: terms": (lambda text: missing_terms(Terms().of(text), text), EXAMPLES),
     "others: the units of a page": (html_pages.html_units, TAGS),
     "others: the units of an XML text": (xml_texts.xml_units, TAGS),

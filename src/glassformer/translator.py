@@ -333,7 +333,14 @@ class Translator:
             raise ConfigError("decoding.retry has no effect with sampling: leave one of them out")
         search = Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
         known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
-        terms = Terms(protect=decoding.protect, patterns=decoding.protect_also, glossary=known)
+        data = self.bundle.configuration.data
+        terms = Terms(
+            protect=decoding.protect,
+            patterns=decoding.protect_also,
+            glossary=known,
+            source_language=data.source_language,
+            target_language=data.target_language,
+        )
         return Request((), (), (), search, terms, links=links, guards=guards)
 
     def _read(self, texts: Sequence[str], settings: Mapping[str, Any]) -> Request:

@@ -45,9 +45,44 @@ def test_terms_are_found_at_word_boundaries_the_longest_first(text, expected):
     assert found(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("terms", "languages", "text", "expected"),
+    [
+        (["Straße"], "de", "STRASSE, Strasse, STRAẞE. Straßen", ["STRASSE", "Strasse", "STRAẞE"]),
+        (["Strasse"], "de", "die straße", ["straße"]),
+        (["ışık", "ilik"], "tr", "IŞIK ışık işik İLİK ilik ILIK", ["IŞIK", "ışık", "İLİK", "ilik"]),
+        (["ışık", "ilik"], "az", "Işık İlik i\u0307lik Ilik", ["Işık", "İlik", "i\u0307lik"]),
+        (["istanbul"], "", "ISTANBUL İstanbul ıstanbul", ["ISTANBUL", "İstanbul"]),
+        (["νόμος", "Μάιος", "ή"], "el", "ΝΟΜΟΣ νομός, ΜΑΪΟΣ Η ή Ή", ["ΝΟΜΟΣ", "ΜΑΪΟΣ", "ή", "Ή"]),
+        (["σοφός"], "el", "ΣΟΦΌΣ ο σοφόσ", ["ΣΟΦΌΣ", "σοφόσ"]),
+        (["café"], "fr", "CAFE\u0301, cafe\u0301 cafe", ["CAFE\u0301", "cafe\u0301"]),
+        (["cafe\u0301"], "fr", "Café", ["Café"]),
+        (["üble straße"], "de", "ßß ÜBLE STRASSE ßß Üble Strasse", ["ÜBLE STRASSE", "Üble Strasse"]),
+        (["stras"], "de", "Straße straß stras", ["stras"]),
+        (["iPhone"], "tr", "İPHONE IPHONE iPhone", ["iPhone"]),
+    ],
+)
+def test_terms_are_found_in_every_case_of_their_language(terms, languages, text, expected):
+    found = Glossary.of(dict.fromkeys(terms, "x")).terms(text, source_language=languages)
+    assert [text[term.begin : term.end] for term in found] == expected
+
+
+@pytest.mark.parametrize("words", [("Masse", "Maße"), ("Maße", "Masse")])
+def test_of_terms_with_the_same_capitals_the_one_that_is_written_counts(words):
+    glossary = Glossary.of({word: f"{word}!" for word in words})
+    assert [term.forms[0] for term in glossary.terms("Maße Masse maße masse")] == ["Maße!", "Masse!"] * 2
+    assert [term.forms[0] for term in glossary.terms("MASSE")] == ["Masse!"]
+
+
+def test_the_capital_of_a_form_is_that_of_the_targets_language():
+    [term] = Glossary.of({"Constantinople": "istanbul"}).terms("Constantinople", target_language="tr")
+    assert term.forms == ("istanbul", "İstanbul")
+
+
 def test_taken_characters_belong_to_no_term():
     assert found("cat {cat} cat", [(4, 9)]) == [("cat", "chat"), ("cat", "chat")]
     assert found("machine learning", [(8, 16)]) == [("machine", "appareil")]
+    assert found("ßß cat {cat} cat", [(7, 12)]) == [("cat", "chat"), ("cat", "chat")]
 
 
 def test_the_first_letter_of_a_form_may_become_a_capital():

@@ -5,6 +5,7 @@ term; a translation needs one of them. If the target term equals the source term
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glassformer.errors import DataError, counted, quoted, remedy
+from glassformer.text.casing import CASINGS, LowerCase, capitalised, casing_of, folded, lower_case
 from glassformer.text.links import Span
 from glassformer.text.normalisation import normalise
 from glassformer.text.word_edges import is_apart
@@ -61,6 +63,21 @@ class GlossaryEntry:
         return self.forms == (self.source,)
 
 
+class _Spelling(NamedTuple):
+    """An entry, and how its source term may be written."""
+
+    entry: GlossaryEntry
+    composed: str
+    """The source term with composed letters."""
+    lower: Mapping[str, LowerCase]
+    """The source term in lower case, by casing."""
+
+    @classmethod
+    def of(cls, entry: GlossaryEntry) -> "_Spelling":
+        lower = {casing: lower_case(entry.source, casing) for casing in CASINGS}
+        return cls(entry, unicodedata.normalize("NFC", entry.source), lower)
+
+
 @dataclass(frozen=True, slots=True)
 class Glossary:
     """The entries of a glossary.
@@ -70,16 +87,17 @@ class Glossary:
     """
 
     entries: tuple[GlossaryEntry, ...]
-    _by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = field(init=False, repr=False, compare=False)
-    """The entries by three keys: the first unit (word or character) of the source term, the term's length, and the
-    whole term, in lower case. The longest terms come first; of equal terms, an entry with `has_case` comes first. The
-    time of a look-up does not grow with the number of entries."""
+    _by_unit: dict[str, dict[int, dict[str, list[_Spelling]]]] = field(init=False, repr=False, compare=False)
+    """The entries by three keys: the first unit (word or character) of the folded source term, the folded term's
+    length, and the whole folded term. The longest terms come first. The time of a look-up does not grow with the number
+    of entries."""
 
     def __post_init__(self) -> None:
-        by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = {}
-        for entry in sorted(self.entries, key=lambda entry: (len(entry.source), entry.has_case), reverse=True):
-            by_length = by_unit.setdefault(_first_unit(entry.source), {})
-            by_length.setdefault(len(entry.source), {}).setdefault(entry.source.lower(), []).append(entry)
+        by_unit: dict[str, dict[int, dict[str, list[_Spelling]]]] = {}
+        terms = [(folded(entry.source).text, entry) for entry in self.entries]
+        for term, entry in sorted(terms, key=lambda one: len(one[0]), reverse=True):
+            by_length = by_unit.setdefault(_first_unit(term), {})
+            by_length.setdefault(len(term), {}).setdefault(term, []).append(_Spelling.of(entry))
         object.__setattr__(self, "_by_unit", by_unit)
 
     @classmethod
@@ -138,29 +156,30 @@ class Glossary:
                 )
         return cls(tuple(entry for entry, _ in entries.values()))
 
-    def terms(self, text: str, taken: Sequence[Span] = ()) -> Iterator[Term]:
+    def terms(
+        self, text: str, taken: Sequence[Span] = (), *, source_language: str = "", target_language: str = ""
+    ) -> Iterator[Term]:
         """Yield the terms that occur in a text, in order.
 
         Where several terms begin, the longest counts. Terms do not overlap each other or the spans in `taken`, which
-        must be in order.
+        must be in order. The languages, as BCP 47 tags, decide which letters are capitals of which; "" = unknown.
         """
-        cursor, ends = 0, [end for _, end in taken]
-        for begin, end in _units(text):
+        (key, places), cursor, ends = folded(text), 0, [end for _, end in taken]
+        for start, stop in _units(key):
+            begin = places[start]
             if begin < cursor:
                 continue
-            for entry in self._beginning(text, begin, end):
-                last = begin + len(entry.source)
+            for length, entries in self._by_unit.get(key[start:stop], {}).items():
+                if not (found := entries.get(key[start : start + length])):
+                    continue
+                last = places[start + length]
                 first_taken = bisect_right(ends, begin)
                 is_free = first_taken == len(taken) or taken[first_taken][0] >= last
-                if is_free and _stands(entry, text, begin):
-                    yield _term(entry, begin, text[begin:last])
+                entry = _entry_of(found, text[begin:last], source_language)
+                if entry and is_free and is_apart(key, start, start + length):
+                    yield _term(entry, begin, text[begin:last], target_language)
                     cursor = last
                     break
-
-    def _beginning(self, text: str, begin: int, end: int) -> Iterator[GlossaryEntry]:
-        """Yield the entries whose source terms begin at this unit, ignoring case; the longest terms come first."""
-        for length, entries in self._by_unit.get(text[begin:end].lower(), {}).items():
-            yield from entries.get(text[begin : begin + length].lower(), ())
 
 
 def _entry(place: str, source: str, target: str) -> GlossaryEntry:
@@ -173,7 +192,7 @@ def _entry(place: str, source: str, target: str) -> GlossaryEntry:
 
 
 def _units(text: str) -> Iterator[Span]:
-    """Yield the units at which a term may begin: each word, and each character of a script without spaces."""
+    """Yield the units of a folded text at which a term may begin: words, and characters of scripts without spaces."""
     for found in _UNIT.finditer(text):
         begin, end = found.span()
         starts = [begin, *(place for place in range(begin + 1, end) if is_apart(text, place, place)), end]
@@ -182,15 +201,29 @@ def _units(text: str) -> Iterator[Span]:
 
 def _first_unit(term: str) -> str:
     begin, end = next(_units(term), (0, 0))
-    return term[begin:end].lower()
+    return term[begin:end]
 
 
-def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
-    end = begin + len(entry.source)
-    return (not entry.has_case or text[begin:end] == entry.source) and is_apart(text, begin, end)
+def _entry_of(spellings: Sequence[_Spelling], found: str, language: str) -> GlossaryEntry | None:
+    """Return the entry whose source term is a word that was found in a text; the most similar spelling counts first."""
+    composed, casing, word = unicodedata.normalize("NFC", found), casing_of(language), lower_case(found, language)
+    # In capitals, a single letter keeps its accent: Ή is the capital of ή (or), because Η is an article.
+    is_bare = len(found) > 1 and found.isupper()
+
+    def fits(one: _Spelling) -> bool:
+        if one.entry.has_case:
+            return one.composed == composed
+        own = one.lower[casing]
+        return own.bare == word.bare if is_bare else own.accented == word.accented
+
+    def likeness(one: _Spelling) -> tuple[bool, bool]:
+        return one.entry.has_case, one.composed.lower() == composed.lower()
+
+    best = max(filter(fits, spellings), key=likeness, default=None)
+    return best and best.entry
 
 
-def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
+def _term(entry: GlossaryEntry, begin: int, found: str, language: str) -> Term:
     """Return the term of an entry that was found in a text; its forms also count with a capital as their first letter.
 
     If the source term begins with a capital in the text but not in the entry, the forms with a capital come first.
@@ -198,7 +231,7 @@ def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
     end = begin + len(found)
     if entry.is_untranslated:
         return Term(begin, end, (found,), "untranslated")
-    capitals = tuple(form[:1].upper() + form[1:] for form in entry.forms)
+    capitals = tuple(capitalised(form, language) for form in entry.forms)
     begins_with_capital = found[:1].isupper() and not entry.source[:1].isupper()
     ordered = (*capitals, *entry.forms) if begins_with_capital else (*entry.forms, *capitals)
     return Term(begin, end, tuple(dict.fromkeys(ordered)), "translated")

@@ -39,6 +39,10 @@ class Terms:
     patterns: tuple[str, ...] = ()
     """Further texts to protect. A * stands for any characters; every other character stands for itself."""
     glossary: Glossary | None = None
+    source_language: str = ""
+    """The language of the sources, as a BCP 47 tag; it decides which letters are capitals of which. "" = unknown."""
+    target_language: str = ""
+    """The language of the translations, likewise."""
 
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
@@ -47,7 +51,8 @@ class Terms:
             text, [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
         )
         if self.glossary:
-            found += self.glossary.terms(text, [(one.begin, one.end) for one in spans])
+            languages = {"source_language": self.source_language, "target_language": self.target_language}
+            found += self.glossary.terms(text, [(one.begin, one.end) for one in spans], **languages)
         return tuple(sorted(found))
 
     def leave_words(self, text: str) -> bool:
