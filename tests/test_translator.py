@@ -106,6 +106,16 @@ def translator(run):
     return Translator(bundle, network.eval())
 
 
+def test_the_languages_of_a_run_decide_which_letters_are_capitals(run):
+    bundle, texts = Bundle.load(run), []
+    for languages in ({"source_language": "tr", "target_language": "az"}, {}):
+        configuration = replace(bundle.configuration, data=replace(bundle.configuration.data, **languages))
+        translator = Translator(replace(bundle, configuration=configuration), bundle.model())
+        texts += [one.text for one in translator.translate(["IŞIK", "IŞIK."], glossary={"ışık": "ilik"})]
+    assert texts[:2] == ["İlik", "İlik."]
+    assert "lik" not in "".join(texts[2:])
+
+
 def some(count, seed=1):
     """Return texts of different lengths."""
     chance = random.Random(seed)
