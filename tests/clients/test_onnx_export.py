@@ -1,8 +1,11 @@
 """Exported folders compute the same as the runs: in onnxruntime, and in transformers.js in Node and in a browser."""
 
+import re
+import subprocess
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import torch
@@ -89,6 +92,19 @@ def test_two_vocabularies_are_two_tokenizers_for_onnxruntime(client, tmp_path):
     options = ExportOptions(probes=distinct(20), python=str(client("onnx") / "bin/python"))
     found = export_onnx(run, tmp_path / "out", options)
     assert (found.equal, found.outputs, found.cut_differently) == (20, 20, 0)
+
+
+@pytest.mark.parametrize("kind", ["words", "unigram"])
+def test_the_lines_of_python_in_the_documentation_translate_as_we_do(client, joint, tmp_path, kind):
+    page = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
+    [lines] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    export_onnx(joint[kind], tmp_path / "runs/mine-onnx-float32", ExportOptions(verified=False))
+    text = some(1, 5)[0]
+    program = lines.replace("The cat slept on the rug.", text)
+    assert text in program
+    python = client("onnx") / "bin/python"
+    done = subprocess.run([python, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [done.stdout.rstrip("\n")] == outputs(joint[kind], [text])[0]
 
 
 @pytest.mark.parametrize("kind", ["words", "unigram"])

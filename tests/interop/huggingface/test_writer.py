@@ -11,6 +11,7 @@ from glassformer.bundle import WEIGHTS
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.huggingface.writer import export_hugging_face
+from glassformer.model.positions import sinusoids
 from glassformer.recipes.toml import from_dict, without_none
 from models import EVEN, new_bundle, random_model
 
@@ -65,6 +66,14 @@ def test_a_matrix_is_written_once(tmp_path):
     export_hugging_face(a_run(tmp_path / "run"), tmp_path / "out", UNVERIFIED)
     names = {name for name in load_file(tmp_path / "out/model.safetensors") if "embed" in name or "shared" in name}
     assert names == {"model.shared.weight"}
+
+
+def test_pegasus_gets_position_tables_because_transformers_warns_that_they_are_missing(tmp_path):
+    export_hugging_face(a_run(tmp_path / "run", norm="pre"), tmp_path / "out", UNVERIFIED)
+    weights = load_file(tmp_path / "out/model.safetensors")
+    for side in ("encoder", "decoder"):
+        table = torch.from_numpy(weights[f"model.{side}.embed_positions.weight"])
+        torch.testing.assert_close(table, sinusoids(2048, EVEN["d_model"], "halves"), rtol=0, atol=1e-7)
 
 
 def test_the_card_says_what_a_user_must_know(tmp_path):

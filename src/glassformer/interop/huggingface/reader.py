@@ -55,7 +55,7 @@ _SPM = {"source.spm": "vocab.json", "target.spm": "target_vocab.json"}
 """The sentencepiece models of source and target, and their vocabularies if source and target have separate
 vocabularies."""
 
-_TABLES = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
+_TABLES = HUGGING_FACE.positions
 _SINUSOIDS = 1e-5
 """A position table that differs from the sinusoids by at most this much counts as sinusoidal. Computing the table in
 float32 makes a difference of 1e-6. A table that was saved in half precision differs more, and is kept."""

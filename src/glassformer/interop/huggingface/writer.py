@@ -20,7 +20,7 @@ from glassformer.decoding.hypothesis import score_text
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError
 from glassformer.interop.activations import OF_HUGGING_FACE, foreign_names
-from glassformer.interop.ctranslate2.model import positions_of
+from glassformer.interop.ctranslate2.model import position_table, positions_of
 from glassformer.interop.exporting import (
     EXPORTER,
     ExportOptions,
@@ -159,6 +159,9 @@ def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arr
     elif config.tie_embeddings:  # transformers ties no embeddings if the output matrix is separate
         for name in _EMBEDDINGS[config.norm]:
             theirs[name] = theirs["model.encoder.embed_tokens.weight"]
+    if config.norm == "pre":  # without the tables, transformers computes them, but warns that Pegasus lacks weights
+        table = position_table("halves", positions_of(config), config.d_model)
+        theirs |= {name: table.copy() for name in HUGGING_FACE.positions}
     if bias is not None:
         theirs["final_logits_bias"] = bias[None, :]
     return {name: np.ascontiguousarray(weight) for name, weight in theirs.items()}
