@@ -104,7 +104,7 @@ def test_a_prefix_is_refused(both):
 
 def test_an_ensemble_writes_in_one_order(both):
     forward, back = both
-    with pytest.raises(ConfigError, match=r"data\.reverse_target.*--rescore"):
+    with pytest.raises(ConfigError, match=r"data\.reverse_target.*rescore"):
         Translator(forward.bundle, forward.model, back)
     alone = back.translate(SOURCES)
     assert Translator(back.bundle, back.model, back).translate(SOURCES) == alone

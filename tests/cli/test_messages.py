@@ -23,8 +23,9 @@ OTHERS = (
     "--bind",
     "--nproc-per-node",
     "--from",
+    "--constraint",
 )
-"""Options of the command line as a whole, and options of npm, Ray, http.server, torchrun and Argos."""
+"""Options of the command line as a whole, and options of pip, npm, Ray, http.server, torchrun and Argos."""
 
 
 @cache

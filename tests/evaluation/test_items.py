@@ -30,7 +30,7 @@ def test_each_line_is_an_item_without_grouping():
 def test_the_first_items_have_all_their_references():
     items = Items.of([("a", "x"), ("b", "y"), ("a", "z"), ("c", "w")], group=True).first(1)
     assert (items.sources, items.references, items.places) == (("a",), (("x", "z"),), (0, 0))
-    assert str(items) == "2 lines, 1 different sources"
+    assert str(items) == "2 lines, 1 different source"
 
 
 @given(pairs)

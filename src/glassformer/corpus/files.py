@@ -28,6 +28,7 @@ __all__ = [
     "READ_BYTES",
     "Format",
     "blocks",
+    "check_width",
     "expand",
     "files_of",
     "format_of",
@@ -294,7 +295,7 @@ def blocks(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[
     with opened(path, on_read) as file:
         while piece := file.read(READ_BYTES):
             if not lines and not rest:
-                _check_width(path, piece)
+                check_width(path, piece)
             end = piece.rfind(b"\n") + 1
             if end:
                 rest += piece[:end]
@@ -312,21 +313,23 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     """Yield the lines of a file of any size as bytes, with their line ends, whatever the encoding.
 
     Raises:
-        DataError: the file is missing, damaged or UTF-16, or a line has more than LONGEST_LINE bytes.
+        DataError: the file is missing or damaged, or a line has more than LONGEST_LINE bytes.
     """
     with opened(str(path)) as file:
         number = 0
         while line := file.readline(LONGEST_LINE + 1):
             number += 1
-            if number == 1:
-                _check_width(str(path), line)
             if len(line) > LONGEST_LINE:
                 raise too_long(str(path), number)
             yield line
 
 
-def _check_width(path: str, beginning: bytes) -> None:
-    """Check that a file does not begin as UTF-16 does, whose line ends are not those of UTF-8."""
+def check_width(path: str, beginning: bytes) -> None:
+    """Check that a file does not begin as UTF-16 does, whose line ends are not those of UTF-8.
+
+    Raises:
+        DataError: the file begins with a byte order mark of UTF-16.
+    """
     if beginning.startswith(_WIDE_MARKS):
         mark = beginning[:2].hex(" ").upper()
         raise DataError(

@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from glassformer.corpus.columns import column_numbers, split_columns, split_fields
-from glassformer.corpus.files import BYTE_ORDER_MARK, READ_BYTES, Format, blocks, expand, format_of, raw_lines, unread
+from glassformer.corpus.files import (
+    BYTE_ORDER_MARK,
+    READ_BYTES,
+    Format,
+    blocks,
+    check_width,
+    expand,
+    format_of,
+    raw_lines,
+    unread,
+)
 from glassformer.errors import ConfigError, DataError, counted, quoted
 
 __all__ = [
@@ -67,6 +77,8 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
     """
     offset = 0
     for number, raw in enumerate(raw_lines(path), start=1):
+        if number == 1:
+            check_width(str(path), raw)
         skip = len(BYTE_ORDER_MARK) if number == 1 and raw.startswith(BYTE_ORDER_MARK) else 0
         if skip < len(raw):
             yield _decoded(raw[skip:], f"{path}, line {number}", offset + skip)

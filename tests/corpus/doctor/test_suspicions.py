@@ -9,7 +9,7 @@ import pytest
 import word_by_word
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.examine import examine
-from glassformer.corpus.doctor.fit import LEAST_PAIRS, fit_of
+from glassformer.corpus.doctor.fit import LEAST_JUDGED, fit_of
 from glassformer.corpus.doctor.function_words import FUNCTION_WORDS, LEAST_WORDS, seeming_language
 from glassformer.corpus.doctor.mojibake import repaired
 from glassformer.corpus.doctor.sample import MOST_SAMPLED
@@ -64,7 +64,7 @@ def test_the_share_of_targets_that_belong_to_other_sources_is_estimated(tmp_path
     assert f"such as line {details['misfits']['lines'][0]}, " in warning
 
 
-@pytest.mark.parametrize("count", [LEAST_PAIRS, 1000])
+@pytest.mark.parametrize("count", [LEAST_JUDGED, 1000])
 def test_targets_that_fit_are_not_suspected(tmp_path, count):
     assert suspicions(tmp_path, sentences(count)) == ([], {})
 
@@ -90,7 +90,7 @@ def hash_of(word: str) -> int:
 def test_texts_that_share_no_words_are_not_judged():
     names = [f"name{number} of{number} country{number}" for number in range(1000)]
     assert fit_of(names, [name.upper() for name in reversed(names)]) is None
-    source, target = sentences(LEAST_PAIRS - 1)
+    source, target = sentences(LEAST_JUDGED - 1)
     assert fit_of(source, target) is None
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fit", "fit_of"]
 
-LEAST_PAIRS = 200
+LEAST_JUDGED = 200
 """Minimum number of pairs that can be judged; with fewer, nothing is said."""
 LOWEST = 0.25
 """Share of the scores with another source that count as lowest."""
@@ -58,7 +58,7 @@ class Fit:
 
 def fit_of(sources: Sequence[str], targets: Sequence[str]) -> Fit | None:
     """Return how well targets fit their sources, or None if too few pairs can be judged."""
-    if len(sources) < LEAST_PAIRS:
+    if len(sources) < LEAST_JUDGED:
         return None
     source, target = _Side.of(sources), _Side.of(targets)
     same = np.array([target.numbers.get(word, -1) for word in source.numbers], np.int64)
@@ -73,7 +73,7 @@ def fit_of(sources: Sequence[str], targets: Sequence[str]) -> Fit | None:
             other[pair] = words.score(source.lines[pair], target.lines[neighbour])
     scored = np.flatnonzero(~np.isnan(true))
     other = other[~np.isnan(other)]
-    if min(len(scored), len(other)) < LEAST_PAIRS:
+    if min(len(scored), len(other)) < LEAST_JUDGED:
         return None
     limit = np.quantile(other, LOWEST)
     worst = scored[np.argsort(true[scored], kind="stable")]
