@@ -25,7 +25,7 @@ OTHERS = (
     "--from",
     "--constraint",
 )
-"""Options of the command line as a whole, and options of pip, npm, Ray, http.server, torchrun and Argos."""
+"""Options of the command line as a whole, and options of npm, Ray, http.server, torchrun, Argos and pip."""
 
 
 @cache
