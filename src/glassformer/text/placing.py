@@ -7,8 +7,9 @@ prefix that the translation must have, do not change.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from heapq import merge
 from itertools import accumulate
 from typing import NamedTuple
@@ -151,14 +152,14 @@ def placed(
         begun: the number of characters at the beginning of the translation that must not change.
     """
     written = written_forms(terms, target)
-    sources, targets = _grouped(Link(word, one) for one, word in links), _grouped(links)
+    sources, targets = _grouped((word, one) for one, word in links), _grouped(links)
     fixed = _fixed(written, _end_of_word(target, begun))
-    replaceable = {word for word in sources if _is_word(target[slice(*word)])}
-    queues = {one: deque(word for word in words if word in replaceable) for one, words in targets.items()}
+    # A span that was taken out of the source replaces no words.
+    replaceable = {word for word in sources if not source.gaps and _is_word(target[slice(*word)])}
+    queues = {one: [*filter(replaceable.__contains__, words)] for one, words in targets.items() if replaceable}
     words, edits, beside = [*queues], list[_Edit](), list[_Placement]()
     for placement in _unwritten([source.placement(term) for term in missing], written, terms, sources):
-        aligned = [] if placement.term in source.gaps else overlapping(words, placement.at)
-        if run := _run(target, [queues[one] for one in aligned], fixed):
+        if run := _run(target, [queues[one] for one in overlapping(words, placement.at)], fixed):
             edits.append(_Edit(*_inner(target, run[0][0], run[-1][1]), placement.text, placement.term[:2]))
             insort(fixed, edits[-1][:2])
         else:
@@ -235,7 +236,7 @@ def _first_aligned(numbers: Sequence[int], ats: Sequence[Span], words: Sequence[
     return None
 
 
-def _run(target: str, queues: Sequence[deque[Span]], fixed: Sequence[Span]) -> list[Span]:
+def _run(target: str, queues: Sequence[list[Span]], fixed: Sequence[Span]) -> list[Span]:
     """Return the first word of the queues that is not fixed, and such words that follow it directly.
 
     Fixed words at the beginning of a queue are removed from it, because they stay fixed.
@@ -243,7 +244,7 @@ def _run(target: str, queues: Sequence[deque[Span]], fixed: Sequence[Span]) -> l
     run = list[Span]()
     for queue in queues:
         while queue and overlapping(fixed, queue[0]):
-            queue.popleft()
+            del queue[0]
     for word in merge(*queues):
         if overlapping(fixed, word) or (run and target[run[-1][1] : word[0]].strip()):
             break
@@ -274,7 +275,19 @@ def _insertions(
     """
     words = word_spans(source)
     linked = [number for number, word in enumerate(words) if word in targets]
-    behind, end_of_target = _places_after(source, target, targets), _inner(target, 0, len(target))[1]
+    end_of = cache(lambda begin, end: _inner(target, begin, end)[1])
+
+    @cache
+    def behind(number: int) -> tuple[int, list[int]]:
+        """Return where a source word ends without its marks, and where terms behind the word go in the translation.
+
+        The first place is for a term directly behind the word, and each further place is for a term behind one more of
+        the word's marks: it is behind this mark if the translation has the mark, too.
+        """
+        end, marks = _inner(source, *words[number])[1], words[number][1]
+        at = end_of(*targets[words[number]][-1])
+        return end, [*accumulate(source[end:marks], lambda at, mark: at + target.startswith(mark, at), initial=at)]
+
     for placement in placements:
         begin, end = placement.at
         after = bisect_left(words, (end, 0))  # the number of the first word that follows the term
@@ -285,9 +298,9 @@ def _insertions(
         if ahead is not None and (before is None or (not is_joined and ahead - after + (begin < end) < after - before)):
             at, is_after = targets[words[ahead]][0][0], False
         elif before is None:
-            at, is_after = end_of_target, True
+            at, is_after = end_of(0, len(target)), True
         else:
-            first, places = behind[words[before]]
+            first, places = behind(before)
             at, is_after = places[min(max(0, begin - first), len(places) - 1)], True
         for _, last in overlapping(fixed, (at, at)):
             at, is_after = last, True
@@ -297,27 +310,6 @@ def _insertions(
             (not is_after or is_of_word(right)) and _needs_space(placement.touches[1], right),
         )
         yield _Edit(at, at, placement.text, placement.term[:2], spaces)
-
-
-def _places_after(
-    source: str, target: str, targets: Mapping[Span, Sequence[Span]]
-) -> dict[Span, tuple[int, Sequence[int]]]:
-    """Return, for each aligned source word, its end without punctuation, and the places of terms behind the word.
-
-    The first place is the end of the last word that is aligned to the source word. The further places are for terms
-    behind the first, second, … punctuation mark of the source word: they are behind the marks that the translation has,
-    too.
-    """
-    stops = {word: _inner(target, *word)[1] for word in {words[-1] for words in targets.values()}}
-    ends = {one: _inner(source, *one)[1] for one in targets}
-
-    def behind(place: int, mark: str) -> int:
-        return place + target.startswith(mark, place)
-
-    return {
-        one: (ends[one], [*accumulate(source[ends[one] : one[1]], behind, initial=stops[words[-1]])])
-        for one, words in targets.items()
-    }
 
 
 def _joins(character: str) -> bool:
