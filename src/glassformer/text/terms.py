@@ -116,7 +116,7 @@ def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
     found, place = list[Written](), 0
     while place < len(output):
         known = (lengths.get(output[place : place + size], ()) for size in range(_START, 0, -1))
-        there = (output[place : place + length] for some in known for length in some)
+        there = (output[place : place + length] for some in known for length in some if length <= len(output) - place)
         written = (Written(place, place + len(form), form) for form in there if form in forms)
         if one := next((one for one in written if _stands(output, one)), None):
             found.append(one)
