@@ -21,6 +21,8 @@ MENUS = (
     f"<p>The <a href=5>\n{ICON} a</a> <a href=1>the</a>.</p>",
     f"<p><a href=5>\n{ICON} v w</a> <a href=1>x</a></p>",
     "<p><a 1>a</a> <a 2>b</a> <a 3>c</a> <a 4>d</a></p>",
+    f"<p><a href=1>The cat</a> <span><a href=2>{ICON}</a> of</span></p>",
+    f"<p><a href=1>The cat</a> <b><i><a href=2>{ICON}</a></i> of <u>the</u></b> <a href=3>park</a></p>",
     "<p><b>of</b> <i>the</i> <em><a href=1>cat</a></em> <u>sat</u></p>",
     "<p><a href=1>one <b>two</b> <i>three</i></a> <a href=2><b>four</b></a>, five</p>",
     "<p>" + "<b>of</b> " * 60 + "</p>",
@@ -106,3 +108,17 @@ def test_no_words_of_a_model_break_a_page(twin, read, syntax):
         assert depth(written, syntax) <= depth(text, syntax) + 3, (text, written)
         kept += len(lost)
     assert kept < len(texts)
+
+
+@pytest.mark.parametrize(("read", "syntax"), [(html_units, HTML), (xml_units, XML)], ids=["html", "xml"])
+@pytest.mark.parametrize("icon", ["<a href='2'><i></i></a>", "<b><a href='2'><i></i></a></b>", "<a href='2'/>"])
+def test_a_link_without_words_is_not_put_inside_a_link(read, syntax, icon):
+    text = f"<a href='1'>The cat</a> <span>{icon} of</span>"
+    found = MarkedSentences(MarkedText(text=text, units=tuple(read(text, "en"))), "en")
+    [source] = found.wanted
+    the, cat, of = (slice(*span) for span in word_spans(source))
+    links = tuple(
+        Link((word.start, word.stop), span) for word, span in ((the, (0, 2)), (cat, (3, 7)), (of, (3, 7)))
+    )  # "of" has no word of its own
+    written, _ = found.rebuilt([Translation(text="Le chat", status="ok", links=links)])
+    assert links_of(written, syntax)[2] == 0, written

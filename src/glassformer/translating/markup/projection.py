@@ -23,7 +23,7 @@ from glassformer.text.links import Link, Span
 from glassformer.text.spans import ordered_spans
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.reading import MOST_NESTED
-from glassformer.translating.markup.units import Chunk, closings_of
+from glassformer.translating.markup.units import LINK, Chunk, closings_of
 
 __all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
 
@@ -31,8 +31,6 @@ FEW_WORDS = 2
 """Maximum number of words that belong to no tag and that a tag may cover between its own words."""
 MOST_GUESTS = 3
 """Maximum number of tags that are put inside a tag in the translation, but not in the source."""
-_LINK = "a"
-"""The name of the elements that must not be nested in each other."""
 
 
 class Tag(NamedTuple):
@@ -106,13 +104,14 @@ def detagged(chunks: Sequence[Chunk]) -> Plain:
             begins.append(plain.size)
         elif place in ends:
             inner, opening = tuple(levels.pop()), chunks[ends[place]]
-            has_link = opening.name == _LINK or any(one.has_link for one in inner)
+            has_link = opening.name == LINK or any(one.has_link for one in inner)
             height = 1 + max((one.height for one in inner), default=0)
             tag = Tag(opening, chunk, begins.pop(), plain.size, inner, has_link=has_link, height=height)
             levels[-1].append(tag)
         else:
             space = plain.space_at_point(place)
-            levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space))
+            has_link = chunk.name == LINK
+            levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space, has_link))
     return Plain(plain.text, levels[0], plain.raws, _order(chunks))
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from glassformer.errors import DataError
 from glassformer.text.languages import primary
 from glassformer.translating.markup.scanning import Syntax, Token, scanned, values
-from glassformer.translating.markup.units import Chunk, Role, Unit, closings_of, unit_of
+from glassformer.translating.markup.units import Chunk, Role, Unit, closings_of, name_of_point, unit_of
 
 __all__ = ["Rules", "read_text", "units_of"]
 
@@ -149,7 +149,8 @@ class _Reader:
 
     def _point(self, first: int, last: int, *, parts: bool = False) -> Chunk:
         begin, end = self.tokens[first].begin, self.tokens[last].end
-        return Chunk("point", self.document[begin:end], begin, end, parts=parts)
+        name = name_of_point(self.tokens[first : last + 1])
+        return Chunk("point", self.document[begin:end], begin, end, name, parts=parts)
 
     def _code(self, first: int, last: int) -> Chunk:
         """Return the chunk of an XLIFF or TMX element that stands for a tag."""

@@ -9,9 +9,12 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.text.edits import Replacement, edited
 
-__all__ = ["Chunk", "Role", "Unit", "closings_of", "has_words", "unit_of"]
+__all__ = ["LINK", "Chunk", "Role", "Unit", "closings_of", "has_words", "name_of_point", "unit_of"]
 
 Role = Literal["text", "open", "close", "point"]
+
+LINK = "a"
+"""The name of the elements that must not be nested in each other."""
 
 
 class Chunk(NamedTuple):
@@ -24,7 +27,7 @@ class Chunk(NamedTuple):
     end: int = 0
     """The chunk stands for the characters [begin, end) of the document."""
     name: str = ""
-    """The name of a tag, by which opening and closing tags are matched."""
+    """The name of a tag, by which opening and closing tags are matched; of a point, `LINK` if it contains a link."""
     raws: Mapping[int, str] = {}
     """The spelling in the document of characters that are written as entities or white space, by their index in
     `text`."""
@@ -101,11 +104,16 @@ def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
         chunk, last = chunks[place], closings.get(place)
         if last is not None and words[place] == words[last]:
             begin, end = chunk.begin, chunks[last].end
-            yield Chunk("point", document[begin:end], begin, end)
+            yield Chunk("point", document[begin:end], begin, end, name_of_point(chunks[place : last + 1]))
             place = last
         else:
             yield chunk
         place += 1
+
+
+def name_of_point(marks: "Iterable[_Tag]") -> str:
+    """Return the name of a point that stands for some tags: `LINK` if one of them is a link."""
+    return LINK if any(one.name == LINK for one in marks) else ""
 
 
 def _without_ends(chunks: list[Chunk]) -> list[Chunk]:
