@@ -435,6 +435,17 @@ TEXTS = [
 ]
 
 
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, "-" + "9" * 5000, "1" * 5000 + ".0"])
+def test_a_number_of_thousands_of_digits_is_refused(number, write_config):
+    sentence = "line 2: expected keys and numbers of at most 1000 characters"
+    with pytest.raises(ConfigError, match=sentence):
+        load(write_config(f"[training]\nsteps = {number}\n"))
+    with pytest.raises(ConfigError, match=sentence):
+        load_stored(f"[training]\nsteps = {number}\n".encode(), 7, 7)
+    with pytest.raises(ConfigError, match=r"training\.steps: expected"):
+        load(write_config(""), [f"training.steps={number}"])
+
+
 @pytest.mark.parametrize("text", KEYS)
 def test_a_key_of_more_than_16_parts_is_refused_before_it_is_read(text, write_config, monkeypatch):
     path, line = write_config(text), text.count("\n") + 1

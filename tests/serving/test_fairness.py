@@ -59,6 +59,15 @@ def test_short_texts_share_a_batch_and_a_long_text_is_alone():
     assert all(len(batch) * max(map(len, batch)) <= MOST_PADDED for batch in found)
 
 
+@pytest.mark.parametrize(
+    ("options", "most"), [({"beam_size": 8}, 64), ({"beam_size": 64}, 16), ({"beam_size": 64, "retry": True}, 8)]
+)
+def test_a_batch_with_a_large_beam_has_fewer_texts(options, most):
+    found = batches_of([(["a" * 64] * 64, options)], [(["short"], {})])
+    assert len(found[0]) == most
+    assert "short" in found[1] or most == 64
+
+
 def test_texts_with_other_options_wait_for_their_own_batch():
     found = batches_of([(["one"], {"beam_size": 2}), (["two"], {}), (["three"], {"beam_size": 2})])
     assert sorted(map(sorted, found)) == [["one", "three"], ["two"]]

@@ -41,7 +41,10 @@ MOST_TEXTS = 64
 """Maximum number of texts in a batch."""
 MOST_PADDED = 8192
 """Maximum number of texts in a batch times the characters of the longest text, because each text is padded to the
-longest. No request waits long for a batch, and a text of more than half as many characters is translated alone."""
+longest, times the searches that `_searches` counts. No request waits long for a batch, and a text of more than half as
+many characters is translated alone."""
+USUAL_BEAM = 8
+"""A larger beam counts as several searches, in the queue and in a batch."""
 PER_TEXT = 20
 """Number of characters as which each text counts besides its own, because many short texts are work, too."""
 LOOK = 0.5
@@ -71,9 +74,17 @@ def _glossary(terms: tuple[tuple[str, str], ...]) -> Glossary:
     return Glossary.of(dict(terms))
 
 
-def _work(text: str) -> int:
+def _searches(options: Options) -> int:
+    """Return how many times as much work the options ask for as a search with a usual beam."""
+    given = dict(options)
+    return -(-max(given.get("beam_size") or 1, given.get("n_best") or 1) // USUAL_BEAM) * (
+        2 if given.get("retry") else 1
+    )
+
+
+def _work(text: str, searches: int) -> int:
     """Return the work of a text, which is compared with that of other texts."""
-    return len(text) + PER_TEXT
+    return (len(text) + PER_TEXT) * searches
 
 
 class LoadedTranslator:
@@ -153,8 +164,8 @@ class ModelProcess:
         if len(texts) > self.room:
             raise self.full()
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
-        number, due = next(self._number), self._now
-        asked = [Asked(one, key, loop.create_future(), number, due := due + _work(one)) for one in texts]
+        number, due, searches = next(self._number), self._now, _searches(key)
+        asked = [Asked(one, key, loop.create_future(), number, due := due + _work(one, searches)) for one in texts]
         self._requests += 1
         self._waiting = deque(sorted((*self._waiting, *asked), key=attrgetter("due")))
         self._queue.set(len(self._waiting))
@@ -217,17 +228,18 @@ class ModelProcess:
     def _next(self) -> Iterator[Asked]:
         """Take texts with the same options from the queue, up to a full batch, and yield them."""
         kept: deque[Asked] = deque()
-        options, taken, longest = None, 0, 0
+        options, taken, longest, searches = None, 0, 0, 1
         while self._waiting and taken < MOST_TEXTS:
             one = self._waiting.popleft()
             if one.answer.done():  # the client has disconnected
                 continue
             longest_with = max(longest, len(one.text))
-            if taken and (options != one.options or (taken + 1) * longest_with > MOST_PADDED):
+            if taken and (options != one.options or (taken + 1) * longest_with * searches > MOST_PADDED):
                 kept.append(one)
                 continue
             if not taken:
-                options, self._now = one.options, max(self._now, one.due - _work(one.text))
+                options, searches = one.options, _searches(one.options)
+                self._now = max(self._now, one.due - _work(one.text, searches))
             taken, longest = taken + 1, longest_with
             yield one
         self._waiting.extendleft(reversed(kept))

@@ -43,6 +43,8 @@ LARGEST_TOML = 10**6
 """Maximum number of characters of a configuration; tomllib reads about one million in a second."""
 MOST_PARTS = 16
 """Maximum number of parts of a key, such as `a.b`, because tomllib's time grows with the square of their number."""
+LONGEST_NUMBER = 1000
+"""Maximum number of characters of a key or a number; Python does not print integers of more than 4 300 digits."""
 _BUFFER = 1 << 22
 
 _PART = r"""(?:[\w-]++|"(?!"")(?:[^"\\\n]|\\.)*+"|'(?!'')[^'\n]*+')"""
@@ -120,9 +122,11 @@ def parse_toml(text: str | bytes) -> dict[str, Any]:
         raise ValueError(f"expected at most {LARGEST_TOML} characters, got more")
     decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     for found in _KEY.finditer(decoded):
+        line = decoded.count("\n", 0, found.start()) + 1 if found["more"] or len(found[0]) > LONGEST_NUMBER else 0
         if found["more"]:
-            line = decoded.count("\n", 0, found.start()) + 1
             raise ValueError(f"line {line}: expected keys of at most {MOST_PARTS} parts, got {quoted(found[0])}")
+        if line and found[0][0] not in "\"'#":
+            raise ValueError(f"line {line}: expected keys and numbers of at most {LONGEST_NUMBER} characters, got more")
     try:
         return tomllib.loads(decoded)
     except RecursionError as error:

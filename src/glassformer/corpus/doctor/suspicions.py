@@ -192,7 +192,7 @@ class Misfits(_Suspicion):
             worst = self.lines_at(fit.worst)
             yield CorpusWarning(
                 f"about {100 * fit.misfits:.0f} % of the targets do not seem to belong to their sources"
-                f"{such_as(worst)}: was one file sorted or shuffled?",
+                f"{such_as(worst)}: was one file sorted, shuffled or shifted?",
                 self.id,
                 {"share": fit.misfits, "judged": fit.judged, "lines": [*worst.lines]},
             )
