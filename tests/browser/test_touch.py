@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from browser.test_stage import SENTENCE, shown, stage, tab_stops  # noqa: F401
+from browser.test_stage import SENTENCE, shown, stage, tab_stops  # noqa: F401 – `stage` is a fixture
 from browser.waiting import open_panel, settled, translate, until
 
 SMALL = (1280, 720)

@@ -123,7 +123,7 @@ def languages_of(bundle: Bundle) -> tuple[str, str]:
             raise ConfigError(
                 f"data.{name}: expected the language as a tag, got none; set it, for example --set data.{name}=en"
             )
-    return data.source_language, data.target_language
+    return data.languages
 
 
 def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:

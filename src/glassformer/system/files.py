@@ -116,17 +116,21 @@ def parse_toml(text: str | bytes) -> dict[str, Any]:
     """Return the values of a TOML text, which may be damaged or malicious.
 
     Raises:
-        ValueError: the text is not TOML, is nested too deeply or too long, or has a key of too many parts.
+        ValueError: the text is not TOML, is nested too deeply or too long, or has a key of too many parts or a
+            number of too many digits.
     """
     if len(text) > LARGEST_TOML:
         raise ValueError(f"expected at most {LARGEST_TOML} characters, got more")
     decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     for found in _KEY.finditer(decoded):
-        line = decoded.count("\n", 0, found.start()) + 1 if found["more"] or len(found[0]) > LONGEST_NUMBER else 0
         if found["more"]:
-            raise ValueError(f"line {line}: expected keys of at most {MOST_PARTS} parts, got {quoted(found[0])}")
-        if line and found[0][0] not in "\"'#":
-            raise ValueError(f"line {line}: expected keys and numbers of at most {LONGEST_NUMBER} characters, got more")
+            problem = f"expected keys of at most {MOST_PARTS} parts, got {quoted(found[0])}"
+        elif len(found[0]) > LONGEST_NUMBER and found[0][0] not in "\"'#":
+            problem = f"expected keys and numbers of at most {LONGEST_NUMBER} characters, got more"
+        else:
+            continue
+        line = decoded.count("\n", 0, found.start()) + 1
+        raise ValueError(f"line {line}: {problem}")
     try:
         return tomllib.loads(decoded)
     except RecursionError as error:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from glassformer.text.word_edges import UNSPACED
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -40,8 +42,7 @@ _LONGEST = 40
 """Maximum number of words that are read of a line."""
 
 _WORD = re.compile(r"\w+")
-_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Letters of scripts that are written without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_WITHOUT_SPACES = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True, slots=True)

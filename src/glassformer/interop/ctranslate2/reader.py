@@ -108,7 +108,7 @@ def import_ctranslate2_run(
     own = _own(source, sides)
     if own:
         config = replace(config, **_untold(own.model_config, config))
-        languages = languages or (own.configuration.data.source_language, own.configuration.data.target_language)
+        languages = languages or own.configuration.data.languages
         decoding = decoding or asdict(own.configuration.decoding)
     if own and own.alignment:
         weights = _in_own_order(weights, own.alignment.of_prediction, config)

@@ -125,7 +125,7 @@ def _shown(content: Content) -> dict[str, Any]:
 def _title(content: Content) -> str:
     """Return a title that says what was trained: the languages, the size of the model, and the size of its corpus."""
     data = content.configuration.data
-    languages = [language_name(one) for one in (data.source_language, data.target_language) if one]
+    languages = [language_name(one) for one in data.languages if one]
     what = f"{' to '.join(languages)}: a Transformer" if len(languages) == 2 else "A Transformer"
     of = f" with {content.parameters:,} parameters"
     return f"{what}{of}, trained on {content.pairs:,} sentence pairs" if content.pairs else f"{what}{of}"
