@@ -82,6 +82,7 @@ def test_text_is_no_span(text):
         ("{n, plural, one {l'{x}} other {d'{y}}} z", ["{n, plural, one {l'{x}} other {d'{y}}}"]),
         ("write '{' or '}', '{name}' or l'{x} d'un", ["'{'", "'}'", "{name}", "{x}"]),
         ("It # has", ["#"]),
+        ("&brand-short.name; &x; R&D; &1x; & y;", ["&brand-short.name;", "&x;"]),
         ("$1 moved [[$2]] to ''$3'' ($4)", ["$1", "$2", "$3", "$4"]),
         ("$1 × $2 pixels, $1s, $3.", ["$1", "$2", "$1", "$3"]),
         ("$1$2: $1/$2, page$1", ["$1$2", "$1/$2", "$1"]),

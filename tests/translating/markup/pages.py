@@ -105,7 +105,7 @@ TEMPLATES = (
     '<p>{} :blobcat: <img class=emoji alt=":cat:" src=e.png> {}</p>',
     "<p>{} &lt;3 {} &gt; {}</p>",
     "Tom & Jerry: {}",
-    "AT&T, R&D &copy 2024 {} &notanentity; {}",
+    "AT&T, R&D &copy 2024 {} &noentity; {}",
     "<div>{}<div>{}</div>{}</div>",
     "<p>{}</p>\n\n<p>{} <b>{}</b></p>\n",
     "{}<p>{}<p>{}",

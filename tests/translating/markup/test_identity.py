@@ -192,6 +192,30 @@ def test_what_a_model_reads_of_xml(text, options, wanted):
     assert MarkedSentences(MarkedText(text=text, units=tuple(units)), "en").wanted == wanted
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted", "target", "expected"),
+    [
+        ("Die &brandShortName; Seite", "Die &brandShortName; Seite", "page &brandShortName;", "page &brandShortName;"),
+        ("Das &amp;xy; und &xy;", "Das &xy; und &xy;", "&xy; and &xy;", "&amp;xy; and &xy;"),
+        (
+            "AT&amp;T &copyrightHolder;",
+            "AT&T &copyrightHolder;",
+            "&copyrightHolder; AT&T",
+            "&copyrightHolder; AT&amp;T",
+        ),
+        ("Caf&eacute; &a-b.c:d;", "Café &a-b.c:d;", "&a-b.c:d; café", "&a-b.c:d; café"),
+    ],
+)
+def test_names_that_only_a_document_knows_stay_without_links(text, wanted, target, expected):
+    found = sentences(text, xml_units)
+    assert found.wanted == [wanted]
+    assert found.rebuilt([Translation(text=target)])[0] == expected
+
+
+def test_html_reads_names_without_their_end_as_browsers_do():
+    assert sentences("<p>&copyrightHolder; &noentity; &x;</p>").wanted == ["©rightHolder; &noentity; &x;"]
+
+
 def test_paired_codes_stay_a_pair_around_their_words():
     text = "the <bpt i='1'/>cat<ept i='1'/> sleeps"
     document = sentences(text, xml_units)

@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from glassformer.text.links import Link, Span
-from glassformer.text.spans import ordered_spans
+from glassformer.text.spans import ordered_spans, protected_spans
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.reading import MOST_NESTED
 from glassformer.translating.markup.units import LINK, Chunk, closings_of
@@ -208,19 +208,29 @@ def projected(plain: Plain, target: str, *ways: Callable[[], Iterable[AlignedPie
 
 
 def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk] | None:
-    raws = {
-        one.begin + place - source: plain.raws[place]
-        for one in pieces
-        if one.is_same
-        for source, last in one.sources
-        for place in range(source, last)
-        if place in plain.raws and plain.text[place] == target[one.begin + place - source]
-    }
     try:
         placed = _Level(plain.text, target, pieces).placed(plain.tags)
     except _NoWordError:
         return None
-    return list(_Writer(target, raws).written(0, len(target), placed))
+    return list(_Writer(target, _raws(plain, target, pieces)).written(0, len(target), placed))
+
+
+def _raws(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> dict[int, str]:
+    """Return the spelling of the target's characters that come unchanged from the source, by their index.
+
+    A protected span that is aligned to nothing, such as &name;, is spelled as the first equal span of the source.
+    """
+    same = [(source, last, one.begin) for one in pieces if one.is_same for source, last in one.sources]
+    if plain.raws:
+        first = {plain.text[one.begin : one.end]: one for one in reversed(protected_spans(plain.text))}
+        spans = [(first.get(target[one.begin : one.end]), one.begin) for one in protected_spans(target)]
+        same = [(one.begin, one.end, begin) for one, begin in spans if one] + same
+    return {
+        begin + place - source: plain.raws[place]
+        for source, last, begin in same
+        for place in range(source, last)
+        if place in plain.raws and plain.text[place] == target[begin + place - source]
+    }
 
 
 class _Sources:

@@ -1,6 +1,7 @@
 """Divide a text with tags into units, by the rules of HTML or XML."""
 
 import html
+import html.entities
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -162,7 +163,7 @@ class _Reader:
     def _chunk(self, token: Token) -> Chunk:
         raw = self.document[token.begin : token.end]
         if token.role == "text":
-            text, raws = read_text(raw, self.rules.escape)
+            text, raws = read_text(raw, self.rules.escape, exact=self.rules.syntax.exact_references)
             return Chunk("text", text, token.begin, token.end, raws=raws)
         if token.role in ("empty", "other"):
             is_apart = token.name in self.rules.syntax.void and token.name != "wbr"
@@ -172,34 +173,37 @@ class _Reader:
         return Chunk(role, raw, token.begin, token.end, token.name, parts=is_apart)
 
 
-def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, str]]:
+def read_text(raw: str, escape: Callable[[str], str], *, exact: bool = False) -> tuple[str, dict[int, str]]:
     """Return the text that a part of a document stands for, and by index, how some characters were spelled.
 
-    Spellings are given for entities, white space other than a space, and characters that `escape` would change.
+    Spellings are given for entities, white space other than a space, and characters that `escape` would change. `exact`
+    is `Syntax.exact_references`.
     """
     parts, raws, size, cursor = list[str](), dict[int, str](), 0, 0
     for found in chain(_WRITTEN.finditer(raw), [None]):
+        meant, rest = _meant(found[0], exact=exact) if found else ("", "")
+        if found and meant in ("", found[0]):
+            continue
         plain = raw[cursor : found.start() if found else None]
         if escape(plain) != plain:
             raws |= {size + place: one for place, one in enumerate(plain) if escape(one) != one}
-        parts.append(plain)
+        parts += [plain, meant]
         size += len(plain)
         if found:
-            meant, rest = _meant(found[0])
-            if meant and meant != found[0]:
-                raws[size] = found[0].removesuffix(rest)
-            parts.append(meant + rest)
-            size += len(meant + rest)
-            cursor = found.end()
+            raws[size] = found[0].removesuffix(rest)
+            size += len(meant)
+            cursor = found.end() - len(rest)
     return "".join(parts), raws
 
 
-def _meant(written: str) -> tuple[str, str]:
+def _meant(written: str, *, exact: bool = False) -> tuple[str, str]:
     """Return the text that white space or a reference stands for, and the characters after the reference.
 
-    >>> _meant("&eacute;"), _meant("&notit"), _meant("&so")
-    (('é', ''), ('¬', 'it'), ('', '&so'))
+    >>> _meant("&eacute;"), _meant("&notit;"), _meant("&notit;", exact=True), _meant("&so")
+    (('é', ''), ('¬', 'it;'), ('', ''), ('', '&so'))
     """
+    if exact and written[0] == "&" and not _is_exact(written):
+        return "", ""
     meant = html.unescape(written) or "\ufffd"
     if meant[0] in " \t\r\n\f":
         return " ", ""
@@ -207,3 +211,8 @@ def _meant(written: str) -> tuple[str, str]:
     while size < len(meant) and meant[-size - 1] == written[-size - 1]:
         size += 1
     return meant[: len(meant) - size], meant[len(meant) - size :]
+
+
+def _is_exact(written: str) -> bool:
+    """Return whether characters that begin with & are a whole reference to a number or a known name."""
+    return written.endswith(";") and (written[1] == "#" or written[1:] in html.entities.html5)

@@ -71,12 +71,19 @@ class Syntax:
     ends: tuple[tuple[str, str], ...] = ()
     """Beginnings and ends of parts that are neither text nor tags, such as comments; all other such parts end with
     ">"."""
+    exact_references: bool = False
+    """Whether a reference has a semicolon and a known name; HTML also reads &copyright as ©right."""
 
 
 HTML = Syntax(
     _HTML_TAG, ignores_case=True, raw=_RAW, void=_VOID, ends=(("<!-->", ">"), ("<!--->", ">"), ("<!--", "-->"))
 )
-XML = Syntax(_XML_TAG, has_doctype=True, ends=(("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")))
+XML = Syntax(
+    _XML_TAG,
+    has_doctype=True,
+    ends=(("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")),
+    exact_references=True,
+)
 PLAIN = Syntax(_STRICT_TAG, has_comments=False)
 """Plain text, in which only numbered tags and simple named tags count as tags."""
 
