@@ -78,6 +78,25 @@ def test_invalid_utf_8_gives_an_empty_line_and_a_status(glassformer, trained, tm
     assert "1 undecodable" in result.err
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("in.txt", ["translate", "demo", "in.txt"]),
+        ("stdin", ["translate", "demo"]),
+        ("in.txt", ["bulk", "demo", "in.txt", "--output", "out"]),
+        ("terms.tsv", ["translate", "demo", "--glossary", "terms.tsv"]),
+        ("my.toml", ["prepare", "my.toml"]),
+    ],
+)
+def test_a_text_in_utf_16_is_known_by_its_mark(glassformer, tmp_path, monkeypatch, name, arguments):
+    text = '[data]\tsource = "cat"\n'.encode("utf-16")
+    (tmp_path / name).write_bytes(text)
+    monkeypatch.chdir(tmp_path)
+    result = glassformer(*arguments, stdin=text if name == "stdin" else b"the cat\n")
+    assert (result.status, result.out) == (1, "")
+    assert f"{name}: expected UTF-8, got UTF-16 (it begins with the bytes FF FE); convert it" in result.err
+
+
 def test_links_are_written_for_every_line(glassformer, trained, tmp_path):
     links = tmp_path / "links.jsonl"
     result = glassformer("translate", trained, "--links", links, stdin=b"the cat sees\n\nthe dog\n")

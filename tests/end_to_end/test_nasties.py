@@ -56,7 +56,7 @@ NASTIES = {
     "truncated character at the end": b"the cat\nsees \xf0\x9f",
     "surrogates": b"\xed\xa0\x80\nthe cat\n\xed\xa0\xbd\xed\xb8\x80\n",
     "beyond Unicode": b"\xf4\x90\x80\x80\nthe cat\n\xff\xfe\n",
-    "UTF-16": "the cat\na dog\n".encode("utf-16"),
+    "UTF-16 without its mark": "the cat\na dog\n".encode("utf-16-le"),
     "Latin-1": "été\nthe cat\noù\n".encode("latin-1"),
     "right to left marks": "\u202eשלום\u200f the cat\u202c\n\u200f\n\u2066a dog\u2069\n".encode(),
     "zero width and combining": "a\u0301\u200d\u200b\n\u0301\nthe\ufeffcat\n".encode(),

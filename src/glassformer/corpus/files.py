@@ -5,7 +5,6 @@ import glob
 import io
 import lzma
 import os
-import shlex
 import shutil
 import stat
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from glassformer.errors import DataError, nearest, quoted, remedy
-from glassformer.system.files import remove
+from glassformer.system.files import check_width, remove
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -28,7 +27,6 @@ __all__ = [
     "READ_BYTES",
     "Format",
     "blocks",
-    "check_width",
     "expand",
     "files_of",
     "format_of",
@@ -44,9 +42,6 @@ __all__ = [
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
-"""Byte order marks with which UTF-16 begins; UTF-32 begins with the first one, or with two zero bytes."""
 
 COMPRESSED = (".gz", ".zst", ".xz")
 """File endings of compressed files, which are decompressed while they are read."""
@@ -322,20 +317,6 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
             if len(line) > LONGEST_LINE:
                 raise too_long(str(path), number)
             yield line
-
-
-def check_width(path: str, beginning: bytes) -> None:
-    """Check that a file does not begin as UTF-16 does, whose line ends are not those of UTF-8.
-
-    Raises:
-        DataError: the file begins with a byte order mark of UTF-16.
-    """
-    if beginning.startswith(_WIDE_MARKS):
-        mark = beginning[:2].hex(" ").upper()
-        raise DataError(
-            f"{path}: expected UTF-8, got UTF-16 (the file begins with the bytes {mark}); convert it, for example: "
-            f"iconv -f UTF-16 -t UTF-8 {shlex.quote(path)} > converted"
-        )
 
 
 def text_of(line: bytes, *, first: bool) -> str | None:

@@ -25,6 +25,7 @@ from glassformer.corpus.files import (
 )
 from glassformer.corpus.parquet import count_rows, group_rows, group_starts, is_parquet
 from glassformer.errors import ConfigError, DataError, quoted
+from glassformer.system.files import check_width
 
 __all__ = ["FileRange", "check_column", "count_texts", "has_columns", "ranges_of"]
 
@@ -94,6 +95,8 @@ class FileRange:
                 line = file.readline(LONGEST_LINE + 1)
                 if not line:
                     return
+                if not position:
+                    check_width(self.file, line)
                 if len(line) > LONGEST_LINE:
                     raise DataError(
                         f"{self.file}, byte {position}: expected a line of at most {LONGEST_LINE:,} bytes, got more; "

@@ -18,13 +18,13 @@ from glassformer.corpus.files import (
     READ_BYTES,
     Format,
     blocks,
-    check_width,
     expand,
     format_of,
     raw_lines,
     unread,
 )
 from glassformer.errors import ConfigError, DataError, counted, quoted
+from glassformer.system.files import check_width
 
 __all__ = [
     "Block",

@@ -6,9 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import ConfigError, nearest, quoted, remedy, shortened
+from glassformer.errors import ConfigError, DataError, nearest, quoted, remedy, shortened
 from glassformer.recipes.configuration import Configuration
-from glassformer.system.files import LARGEST_TOML, parse_toml
+from glassformer.system.files import LARGEST_TOML, check_width, parse_toml
 
 __all__ = ["read", "recipe_text", "recipes"]
 
@@ -95,7 +95,11 @@ def _located(name_or_path: str | Path, where: str, known: dict[str, Path]) -> Pa
 def _parsed(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
-            return parse_toml(file.read(LARGEST_TOML + 1))
+            content = file.read(LARGEST_TOML + 1)
+        check_width(str(path), content)
+        return parse_toml(content)
+    except DataError as error:
+        raise ConfigError(str(error)) from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; {remedy(error, 'correct the path')}") from error
     except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import stat
 import tomllib
@@ -15,11 +16,12 @@ from typing import Any
 
 import xxhash
 
-from glassformer.errors import CheckpointError, CheckpointVersionError, quoted, remedy, shortened
+from glassformer.errors import CheckpointError, CheckpointVersionError, DataError, quoted, remedy, shortened
 
 __all__ = [
     "JSON_VERSION",
     "check_regular",
+    "check_width",
     "clear_temporaries",
     "hash_of_bytes",
     "hash_of_file",
@@ -37,6 +39,8 @@ __all__ = [
 ]
 
 JSON_VERSION = 1
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks with which UTF-16 begins; UTF-32 begins with the first one, or with two zero bytes."""
 LARGEST = 1 << 26
 """Maximum size in bytes of a configuration, a tokenizer or another small file of a model."""
 LARGEST_TOML = 10**6
@@ -135,6 +139,23 @@ def parse_toml(text: str | bytes) -> dict[str, Any]:
         return tomllib.loads(decoded)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def check_width(name: str, beginning: bytes) -> None:
+    """Check that a text does not begin as UTF-16 does, whose line ends are not those of UTF-8.
+
+    `name` is the path of a file, or "stdin".
+
+    Raises:
+        DataError: the text begins with a byte order mark of UTF-16.
+    """
+    if beginning.startswith(_WIDE_MARKS):
+        mark = beginning[:2].hex(" ").upper()
+        file = "" if name == "stdin" else f"{shlex.quote(name)} > converted"
+        raise DataError(
+            f"{name}: expected UTF-8, got UTF-16 (it begins with the bytes {mark}); convert it, for example: "
+            f"iconv -f UTF-16 -t UTF-8 {file}".rstrip()
+        )
 
 
 def read_bytes(path: Path) -> bytes:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glassformer.errors import DataError, counted, quoted, remedy
+from glassformer.system.files import check_width
 from glassformer.text.casing import CASINGS, LowerCase, capitalised, casing_of, folded, lower_case
 from glassformer.text.links import Span
 from glassformer.text.normalisation import normalise
@@ -108,7 +109,9 @@ class Glossary:
             DataError: the file cannot be read, or a line is not a source term, a tab and a target term.
         """
         try:
-            lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
+            content = Path(path).read_bytes()
+            check_width(str(path), content)
+            lines = content.decode("utf-8-sig").split("\n")
         except OSError as error:
             advice = remedy(error, "correct the name of the glossary")
             raise DataError(f"cannot read {path}: {error.strerror}; {advice}") from error

@@ -307,7 +307,7 @@ def test_a_shift_is_a_warning_with_its_first_and_last_line(tmp_path: Path, kind:
     assert "shift" not in findings_of(tmp_path, source, target).details
     shifted = [*target[:999], *target[1000:2000], "une ligne de plus", *target[2000:]]
     findings = findings_of(tmp_path, source, shifted)
-    assert findings.warnings[0].startswith("suspected shift of the alignment: from line ")
+    assert findings.warnings[0].startswith("suspected shift of the alignment: from about line ")
     shift = findings.details["shift"]
     assert abs(shift["line"] - 1000) <= 20
     assert abs(shift["until"] - 1999) <= 20

@@ -192,3 +192,20 @@ def test_a_header_that_no_setting_names_is_said(tmp_path, header):
     assert details == {"header": [source, target]}
     assert in_columns(tmp_path, f"{header}\n{pairs}", source_column=source, target_column=target) == ([], {})
     assert in_columns(tmp_path, pairs) == ([], {})
+
+
+def test_a_header_in_two_files_is_said(tmp_path):
+    source, target = sentences(40)
+    [warning], details = suspicions(tmp_path, (["English", *source], ["French", *target]))
+    assert warning.endswith("is read as a pair: remove 'English' and 'French' from the files")
+    assert details == {"header": ["English", "French"]}
+    assert suspicions(tmp_path, (["English", *source], ["anglais", *target])) == ([], {})  # a pair of words
+
+
+def test_a_shift_is_said_once(tmp_path):
+    source, target = sentences(2000)
+    warnings, details = suspicions(tmp_path, (source[:1000] + source[1001:], target[:-1]))
+    assert [*details] == ["shift"]
+    assert len(warnings) == 1
+    others = moved(target[:-1], 0.5)
+    assert "misfits" in suspicions(tmp_path, (source[:1900] + source[1901:], others))[1]

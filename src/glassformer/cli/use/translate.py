@@ -112,7 +112,7 @@ def translate_command(
         return
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)
-    lines = _lines(raw)
+    lines = _lines(raw, str(file or "stdin"))
     if explain:
         outputs = _explanations(translator, lines, prefix)
     else:
@@ -128,12 +128,15 @@ def translate_command(
     print_untranslated(counts, f"{status or '--status FILE'} says", _limit(translator))
 
 
-def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
+def _lines(raw: Iterable[bytes | None], name: str) -> Iterator[str | None]:
     """Yield each line as text, also after the last line end; and None when no further line has arrived yet."""
     from glassformer.corpus.files import text_of
+    from glassformer.system.files import check_width
 
     first = True
     for line in raw:
+        if first and line:
+            check_width(name, line)
         text = None if line is None else text_of(line, first=first)
         if line is None or text is not None:
             yield text

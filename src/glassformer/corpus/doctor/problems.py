@@ -48,7 +48,7 @@ class _ShiftedLines(Problem):
         first, others = data[0], len(data) - 1
         until = f"to line {first['until']}" if first["until"] else "on"
         yield CorpusWarning(
-            f"suspected shift of the alignment: from line {first['line']} {until}, line n of the source seems to "
+            f"suspected shift of the alignment: from about line {first['line']} {until}, line n of the source seems to "
             f"belong to line n {_signed(first['by'])} of the target{f', and {others} more shifts' * (others > 0)}",
             self.id,
             {**first, "all": data} if others else first,

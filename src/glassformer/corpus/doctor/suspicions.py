@@ -30,6 +30,7 @@ LEAST_MISFITS = 0.12
 """Minimum share of targets that do not fit. Corpora and catalogues of messages in ten languages have 0 to 0.07."""
 
 _HEADERS = {"source", "src", "target", "tgt", "trg", "input", "output", "text", "translation", "sentence", "word"}
+_HEADERS |= {*FUNCTION_WORDS, *(language_name(code).lower() for code in FUNCTION_WORDS)}
 
 
 class _Suspicion(Problem):
@@ -65,7 +66,7 @@ class IgnoredColumns(_Suspicion):
 
 
 class Header(_Suspicion):
-    """The first line of a TSV file names its columns."""
+    """The first line names columns or languages."""
 
     id = "header"
 
@@ -83,19 +84,19 @@ class Header(_Suspicion):
         """Yield a warning if both sides of the first pair are names of columns or of languages."""
         corpus = self.case.reader.corpus
         unnamed = not any(isinstance(column, str) for column in corpus.columns)
-        if self.first and corpus.format == "tsv" and unnamed and all(map(_is_header, self.first)):
+        if self.first and corpus.format != "jsonl" and unnamed and all(map(_is_header, self.first)):
             source, target = map(quoted, self.first)
-            yield CorpusWarning(
-                f"line 1 looks like a header, and is read as a pair: data.source_column = {source} and "
-                f"data.target_column = {target} read the columns by these names",
-                self.id,
-                [*self.first],
+            remedy = (
+                f"data.source_column = {source} and data.target_column = {target} read the columns by these names"
+                if corpus.format == "tsv"
+                else f"remove {source} and {target} from the files"
             )
+            yield CorpusWarning(f"line 1 looks like a header, and is read as a pair: {remedy}", self.id, [*self.first])
 
 
 def _is_header(text: str) -> bool:
     name = text.strip().lower()
-    return name in _HEADERS or name in FUNCTION_WORDS or language_name(name) != name
+    return name in _HEADERS or language_name(name) != name
 
 
 class NoWords(_Suspicion):
@@ -186,9 +187,10 @@ class Misfits(_Suspicion):
     id = "misfits"
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield a warning if too many targets have words that their sources do not explain."""
-        fit = fit_of(*self.case.sample.sides)
-        if fit is not None and fit.misfits >= LEAST_MISFITS:
+        """Yield a warning if too many targets have words that their sources do not explain, and no shift does."""
+        fit, lines = fit_of(*self.case.sample.sides), self.case.reader.lines[0]
+        shifted = sum((lines if one.end is None else one.end) - one.start for one in self.case.shifts) / max(lines, 1)
+        if fit is not None and fit.misfits - shifted >= LEAST_MISFITS:
             worst = self.lines_at(fit.worst)
             yield CorpusWarning(
                 f"about {100 * fit.misfits:.0f} % of the targets do not seem to belong to their sources"
