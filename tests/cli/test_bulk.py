@@ -47,7 +47,7 @@ def test_the_parts_are_the_output_of_translate(glassformer, trained, nasty, tmp_
     whole = glassformer("translate", trained, nasty, "--beam-size", 1, "--status", status)
     result = glassformer("bulk", trained, nasty, "--output", tmp_path / "out", *SMALL)
     assert result.status == 0
-    assert whole.err.replace("1,024 tokens (decoding.max_source)", "decoding.max_source tokens") in result.err
+    assert whole.err in result.err
     parts, now = made(result)
     assert parts == now == -(-nasty.stat().st_size // 1000) > 9
     assert outputs(tmp_path / "out") == whole.out.encode()

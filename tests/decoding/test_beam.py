@@ -218,7 +218,7 @@ def test_a_sentence_without_a_possible_output_is_named(random_toy, impossible):
         ({"beam_size": 3, "n_best": 5}, "n_best: expected a number from 1 to beam_size = 3, got 5"),
         ({"beam_size": 3, "n_best": 0}, "n_best: expected a number from 1 to beam_size"),
         ({"beam_size": 3, "length_penalty": math.nan}, r"decoding\.length_penalty: expected"),
-        ({"beam_size": 3, "max_lengths": [0]}, "maximum length of sentence 0: expected at least 1"),
+        ({"beam_size": 3, "max_lengths": [0]}, "maximum length of sentence 0 .counted from 0.: expected at least 1"),
         ({"beam_size": 3, "prefixes": [[3, 4, 3, 4, 3]]}, "leaves no room for <eos>"),
     ],
 )

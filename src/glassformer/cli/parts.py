@@ -75,9 +75,8 @@ class Parts(NamedTuple):
             )
             return
         what = "translation" if job.target_column is None else "score"
-        print_untranslated(
-            summary.statuses, f"{job.output}/parts/*.status.jsonl say", "decoding.max_source tokens", what
-        )
+        limit = f"{job.decoding.max_source:,} tokens (decoding.max_source)" if summary.statuses["too_long"] else ""
+        print_untranslated(summary.statuses, f"{job.output}/parts/*.status.jsonl say", limit, what)
         typer.echo(f"parts: {summary.parts:,}, {done} now: {summary.made:,}; folder: {job.output}")
 
 

@@ -103,10 +103,11 @@ def _check_tokens(step: Step[Any], sentence: int, prefix: Sequence[int]) -> None
     for token in prefix:
         if token in special:
             raise DecodingError(
-                f"the prefix of sentence {sentence} holds {special[token]} (id {token}): leave special tokens out"
+                f"the prefix of sentence {sentence} (counted from 0) holds {special[token]} (id {token}): "
+                "leave special tokens out"
             )
         if not 0 <= token < step.vocab_size:
             raise DecodingError(
-                f"the prefix of sentence {sentence}: expected ids from 0 to {step.vocab_size - 1}, got {token}; "
-                "encode it with the tokenizer of this model's target"
+                f"the prefix of sentence {sentence} (counted from 0): expected ids from 0 to {step.vocab_size - 1}, "
+                f"got {token}; encode it with the tokenizer of this model's target"
             )

@@ -198,10 +198,11 @@ def check_room(sentence: int, max_length: int, prefix: int) -> None:
     """
     if max_length < 1:
         raise DecodingError(
-            f"the maximum length of sentence {sentence}: expected at least 1, for <eos>, got {max_length}"
+            f"the maximum length of sentence {sentence} (counted from 0): expected at least 1, for <eos>, "
+            f"got {max_length}"
         )
     if prefix >= max_length:
         raise DecodingError(
-            f"the prefix of sentence {sentence} has {prefix} tokens, which leaves no room for <eos> within the "
-            f"maximum length {max_length}: shorten the prefix, or allow at least {prefix + 1} tokens"
+            f"the prefix of sentence {sentence} (counted from 0) has {prefix} tokens, which leaves no room for <eos> "
+            f"within the maximum length {max_length}: shorten the prefix, or allow at least {prefix + 1} tokens"
         )

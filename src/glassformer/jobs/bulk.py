@@ -223,11 +223,16 @@ class BulkJob:
             first, *others, settings=self.settings, workers=workers or (1 if self.target_column else cores()), **how
         )
 
+    @property
+    def decoding(self) -> DecodingConfig:
+        """The decoding settings of the job."""
+        combination = Combination.named(self.runs[0])
+        changes = {**combination.settings, **self.settings}
+        return changed_settings("decoding", Bundle.load(combination.run).configuration.decoding, changes)
+
     def _identity(self) -> dict[str, Any]:
         first, *others = self.runs
-        combination = Combination.named(first)
-        changes = {**combination.settings, **self.settings}
-        decoding = changed_settings("decoding", Bundle.load(combination.run).configuration.decoding, changes)
+        combination, decoding = Combination.named(first), self.decoding
         guards, listed = combination.run / GUARDS, combination.run / SHORTLIST
         return {
             "runs": [hash_of_file(stored_weights(run)) for run in (*combination.folders, *others)],

@@ -98,19 +98,19 @@ class Reader:
         tokenizer = self.bundle.target_tokenizer
         if self.bundle.configuration.data.reverse_target:
             raise ConfigError(
-                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
+                "this model writes from right to left (data.reverse_target = true), so its outputs cannot "
                 "begin with a given text: leave out the prefix, or use a run that writes from left to right"
             )
         ids = tuple(tokenizer.encode(prefix))
         if tokenizer.unk_id in ids:
             unknown = [token.removeprefix(SPACE_MARK) for token in _unknown(tokenizer, prefix)]
             raise DecodingError(
-                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}: its target vocabulary "
-                f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or shorten it"
+                f"the prefix {quoted(prefix)} cannot begin an output of this model: its target vocabulary lacks "
+                f"{', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or shorten it"
             )
         if (written := tokenizer.decode(ids)) != normalise(prefix):
             raise DecodingError(
-                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}, which spells it as "
+                f"the prefix {quoted(prefix)} cannot begin an output of this model, which spells it as "
                 f"{quoted(written)}; give the prefix in this form"
             )
         return ids
