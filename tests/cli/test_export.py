@@ -44,6 +44,18 @@ def test_an_export_without_validation_texts_is_verified_by_random_tokens(glassfo
 
 
 @pytest.mark.slow
+def test_the_validation_texts_of_a_shared_prepared_folder_are_found(glassformer, trained, tmp_path):
+    run, shared = tmp_path / "run", tmp_path / "shared"
+    shutil.copytree(trained, run, ignore=shutil.ignore_patterns("ctranslate2"))
+    (run / "prepared").rename(shared)
+    settings = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(settings.replace('prepared = ""', f'prepared = "{shared}"'))
+    result = glassformer("export", run, tmp_path / "out", "--probe", 5)
+    assert (result.status, "verified: 5 of 5 outputs" in result.err) == (0, True)
+    assert "translating 12 texts" in glassformer("calibrate", run).err
+
+
+@pytest.mark.slow
 def test_an_export_says_which_outputs_may_differ(glassformer, tmp_path):
     """For random tokens, the demo has many near ties."""
     result = glassformer("export", "demo", tmp_path / "out", "--json")

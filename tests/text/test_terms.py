@@ -36,7 +36,35 @@ def test_protected_spans(text, expected):
     assert spans(text) == expected
 
 
-@given(st.text("ab 1.,{}%<>/:@sx", max_size=30))
+PARTS = [
+    "%08.3f",
+    "a@b.de",
+    "%d",
+    "%s",
+    "%20",
+    "%2F",
+    "{}",
+    "{name}",
+    "12",
+    "1000",
+    "$1",
+    "$",
+    "https://a.org/",
+    "A_b",
+    "`c`",
+    "<b>",
+    "</b>",
+    "⟦1⟧",
+    "&x;",
+    "%1$s",
+    "{0,choice,",
+    ":ok:",
+]
+
+
+@given(
+    st.text("ab 1.,{}%<>/:@sx", max_size=30) | st.lists(st.sampled_from([*PARTS, *" .:/é黑"]), max_size=9).map("".join)
+)
 def test_spans_are_in_order_and_a_text_keeps_its_own(text):
     terms = Terms().of(text)
     ends = [0, *(place for term in terms for place in (term.begin, term.end)), len(text)]

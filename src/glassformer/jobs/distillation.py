@@ -28,7 +28,7 @@ from glassformer.errors import ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import metrics_named
 from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes
 from glassformer.jobs.evaluation import corpus_of
-from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
+from glassformer.jobs.prepared.folder import valid_pairs_of_run
 from glassformer.jobs.prepared.manifest import CorpusFile
 from glassformer.jobs.run_reports import OnProgress, ProgressReport
 from glassformer.jobs.student_corpus import (
@@ -177,7 +177,8 @@ class _Distillation:
         if texts:
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
-            held_out = {"valid": read_valid_pairs(self.teacher.combination.run / PREPARED) or []}
+            kept = valid_pairs_of_run(self.teacher.combination.run, self.teacher.bundle.configuration)
+            held_out = {"valid": kept or []}
         write_held_out(self.folder, held_out, self.teacher.bundle.configuration.data)
         if corpus:
             lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)

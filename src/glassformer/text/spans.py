@@ -32,8 +32,8 @@ _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
 )
 """What follows the % of a conversion in C or Python: flags (all except the space), width, precision and type."""
-_ESCAPE = r"%[0-9][0-9A-Fa-f](?![diouxXeEfFgGaAcspn](?![A-Za-z]))"
-"""A percent-encoded character, such as %2F; %20s is a conversion."""
+_ESCAPE = r"%[0-9][0-9A-Fa-f](?!(?:\.\d{1,3}+)?+[diouxXeEfFgGaAcspn](?![A-Za-z]))"
+"""A percent-encoded character, such as %2F; %20s and %08.3f are conversions."""
 _VALUE = "[^\\s<>&=\"'`。，、；：？！）】」』》]*+"
 _NO_PRICE = (
     r"(?![.,'’–-]?\d|[ \u00a0\u202f]\d{3}(?!\d)|(?:[KMBkmb]|bn|mn)(?!\w)"

@@ -82,7 +82,7 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     if not terms:
         return []
     counts = Counter(one.form for one in written_forms(terms, output))
-    wanted = Counter(term._replace(begin=0, end=0) for term in terms)
+    wanted = Counter(map(_anywhere, terms))
     # Spans are looked up in `counts` instead of compared with all forms, because a text may contain thousands of spans.
     fitting = {
         term: [
@@ -100,7 +100,12 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
         taken = _take(counts, forms, most)
         if taken < least or (term.kind == "span" and any(counts[form] for form in forms)):
             wrong.add(term)
-    return [term for term in terms if term._replace(begin=0, end=0) in wrong]
+    return [term for term in terms if _anywhere(term) in wrong]
+
+
+def _anywhere(term: Term) -> Term:
+    """Return a term without what its place in the text decides: there, %02f may be a conversion or an escape."""
+    return term._replace(begin=0, end=0, is_ordered=False)
 
 
 def written_forms(terms: Iterable[Term], output: str) -> list[Written]:

@@ -122,7 +122,7 @@ def export_command(
     named = f"-{options.quantization}" * (len(row.quantizations) > 1)
     beside = Path() if is_built_in(bundle.folder) else bundle.folder.parent
     target = target or beside / f"{bundle.folder.name}-{to}{named}{row.suffix}"
-    options = replace(options, probes=_probes(run, probe))
+    options = replace(options, probes=_probes(bundle, probe))
     found = row.export(bundle, target, options)
     if as_json:
         facts = {"folder": str(target), "quantization": options.quantization}
@@ -184,19 +184,19 @@ def _validation(run: Path) -> str:
     return ", ".join(filter(None, ["" if loss is None else f"loss {loss:.3f}", str(measured or "")]))
 
 
-def _probes(run: Path, probe: str | None) -> list[str] | None:
+def _probes(bundle: "Bundle", probe: str | None) -> list[str] | None:
     """Return the texts of a file, or N validation texts of the run; None if the run has none and `probe` is None."""
     from glassformer.corpus.readers import read_lines
-    from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
+    from glassformer.jobs.prepared.folder import valid_pairs_of_run
 
     if probe is not None and not probe.isdecimal():
         return list(read_lines(Path(probe)))
-    pairs = read_valid_pairs(run / PREPARED)
+    pairs = valid_pairs_of_run(bundle.folder, bundle.configuration)
     if pairs:
         return [source for source, _ in pairs[: PROBE_LINES if probe is None else int(probe)]]
     if probe is None:
         return None
-    raise DataError(f"{run / PREPARED} holds no validation texts; give --probe a file of texts")
+    raise DataError(f"{bundle.folder} holds no validation texts; give --probe a file of texts")
 
 
 def _report(target: Path, row: "ExportFormat", found: "Verification | None") -> None:

@@ -82,10 +82,10 @@ def _items(run: "Path", configuration: "Configuration", source: str | None, targ
     from glassformer.evaluation.items import Items, read_items
     from glassformer.jobs.calibration import CALIBRATED_TEXTS
     from glassformer.jobs.evaluation import corpus_of, validation_items
-    from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
+    from glassformer.jobs.prepared.folder import valid_pairs_of_run
 
     if source is None:
-        if not (pairs := read_valid_pairs(run / PREPARED)):
+        if not (pairs := valid_pairs_of_run(run, configuration)):
             raise ConfigError(f"{run} holds no validation pairs; give SOURCE, and TARGET for the confidence")
         return validation_items(configuration, pairs, most=CALIBRATED_TEXTS)
     if target is None and format_of(source) == "lines":

@@ -82,13 +82,13 @@ def _items(
     """Return the given texts with their references, or the run's validation pairs."""
     from glassformer.evaluation.items import read_items
     from glassformer.jobs.evaluation import corpus_of, validation_items
-    from glassformer.jobs.prepared.folder import prepared_folder, read_valid_pairs
+    from glassformer.jobs.prepared.folder import valid_pairs_of_run
 
     if source is not None:
         return read_items(corpus_of(source, reference, configuration), group=group)
     if group is not None:
         raise ConfigError("--group has no effect on the run's own validation pairs; give SRC, or leave out --group")
-    if not (pairs := read_valid_pairs(prepared_folder(configuration))):
+    if not (pairs := valid_pairs_of_run(run, configuration)):
         raise ConfigError(f"{run} holds no validation pairs; give SRC and REF, or a .tsv file")
     return validation_items(configuration, pairs, most=len(pairs))
 

@@ -97,6 +97,19 @@ def read_valid_pairs(folder: Path) -> list[tuple[str, str]] | None:
         raise CheckpointError(f"cannot read {path}: {error}; run `glassformer prepare` again") from error
 
 
+def valid_pairs_of_run(run: Path, configuration: Configuration) -> list[tuple[str, str]] | None:
+    """Return the validation pairs of a run, as text, or None if the run did not keep them.
+
+    They are in the prepared folder that the run shares with other runs (`data.prepared`), or in the run's own.
+
+    Raises:
+        CheckpointError: the pairs cannot be read.
+    """
+    shared = (prepared_folder(configuration),) if configuration.data.prepared else ()
+    found = map(read_valid_pairs, (*shared, run / PREPARED))
+    return next((pairs for pairs in found if pairs is not None), None)
+
+
 @contextmanager
 def alone_in(folder: Path, on_progress: OnProgress) -> Iterator[None]:
     """Hold the folder's lock within the context; `on_progress` reports when another process holds the lock."""
