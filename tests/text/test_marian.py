@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from glassformer.errors import CheckpointError, DataError, VocabularyError
+from glassformer.errors import CheckpointError, ConfigError, DataError, VocabularyError
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.tokenizer import TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 from glassformer.text.vocabulary import SPECIALS
@@ -13,11 +13,10 @@ from glassformer.text.vocabulary import SPECIALS
 LINES = ["the cat sees a black dog", "the dog sleeps", "a black cat sleeps", "½ of the ﬁsh"]
 
 
-def trained(lines=LINES, size=60) -> bytes:
+def trained(lines=LINES, size=60, **options) -> bytes:
     model = BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, hard_vocab_limit=False, minloglevel=2
-    )
+    options = {"vocab_size": size, "hard_vocab_limit": False, "minloglevel": 2, **options}
+    SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **options)
     return model.getvalue()
 
 
@@ -90,6 +89,13 @@ def test_texts_are_cut_in_several_ways(tokenizer):
     assert len(ways) > 1
     assert {tokenizer.decode(ids) for ids in ways} == {"the cat sees a black dog"}
     assert tokenizer.resampled(LINES, 0.1, 7) == tokenizer.resampled(LINES, 0.1, 7)
+
+
+@pytest.mark.parametrize("kind", ["word", "char"])
+def test_texts_of_whole_words_or_characters_have_no_other_cut(kind):
+    tokenizer = MarianTokenizer(trained(model_type=kind), [*SPECIALS, "▁the"])
+    with pytest.raises(ConfigError, match=r"tokenizer.sampling = 0.1 needs subwords"):
+        tokenizer.resampled(LINES, 0.1, 1)
 
 
 def test_half_a_surrogate_pair_is_refused(tokenizer):

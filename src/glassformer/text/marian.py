@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import CheckpointError, VocabularyError, quoted
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
 from glassformer.system.files import read_bytes, read_json, write_json
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.subword_model import (
@@ -114,13 +114,22 @@ class MarianTokenizer:
             texts: texts without a language code such as ">>fra<<".
             amount: for a BPE model, the probability of skipping a merge; for a unigram model, the exponent α.
             seed: the seed to set for sentencepiece's random generator.
+
+        Raises:
+            ConfigError: the model has whole words or single characters, so that a text can be cut in one way only.
         """
         import sentencepiece
 
         sentencepiece.set_random_generator_seed(seed % 2**32)
-        cut = self._processor.encode(
-            list(texts), out_type=str, enable_sampling=True, alpha=amount, nbest_size=-1, num_threads=1
-        )
+        try:
+            cut = self._processor.encode(
+                list(texts), out_type=str, enable_sampling=True, alpha=amount, nbest_size=-1, num_threads=1
+            )
+        except RuntimeError as error:
+            raise ConfigError(
+                f"tokenizer.sampling = {amount} needs subwords, but the tokenizer of this imported model has whole words "
+                "or single characters; set tokenizer.sampling to 0"
+            ) from error
         return [[self._ids.get(piece, UNK_ID) for piece in pieces] for pieces in cut]
 
     def decode(self, ids: Sequence[int]) -> str:
