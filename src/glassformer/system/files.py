@@ -44,7 +44,7 @@ _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LARGEST = 1 << 26
 """Maximum size in bytes of a configuration, a tokenizer or another small file of a model."""
 LARGEST_TOML = 10**6
-"""Maximum number of characters of a configuration; tomllib reads about one million in a second."""
+"""Maximum number of characters of a configuration; tomllib reads one million in one to four seconds."""
 MOST_PARTS = 16
 """Maximum number of parts of a key, such as `a.b`, because tomllib's time grows with the square of their number."""
 LONGEST_NUMBER = 1000

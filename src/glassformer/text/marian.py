@@ -127,8 +127,8 @@ class MarianTokenizer:
             )
         except RuntimeError as error:
             raise ConfigError(
-                f"tokenizer.sampling = {amount} needs subwords, but the tokenizer of this imported model has whole words "
-                "or single characters; set tokenizer.sampling to 0"
+                f"tokenizer.sampling = {amount} needs subwords, but the tokenizer of this imported model has whole "
+                "words or single characters; set tokenizer.sampling to 0"
             ) from error
         return [[self._ids.get(piece, UNK_ID) for piece in pieces] for pieces in cut]
 
