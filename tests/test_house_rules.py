@@ -231,6 +231,7 @@ def test_the_drawn_tree_of_errors_matches_the_classes():
     assert all(issubclass(c, gf.GlassformerError) for c in classes)
 
 
+@pytest.mark.slow
 def test_every_global_name_that_code_reads_is_defined():
     """The linter's own rule is off, because it would read the shapes in annotations ("B T D") as names."""
     undefined = {}

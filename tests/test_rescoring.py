@@ -112,6 +112,7 @@ def test_one_model_that_counts_alone_chooses(models):
         assert one.text == found.texts[int(np.argmax(scores))]
 
 
+@pytest.mark.slow
 def test_the_stream_links_and_retries_as_other_translators_do(combination):
     assert [one.text for one in combination.stream(SOURCES, window=2)] == [
         one.text for one in combination.translate(SOURCES)

@@ -383,7 +383,7 @@ def test_an_output_begins_with_its_prefix_or_the_prefix_is_refused(of_kinds, kin
 
 
 @pytest.mark.parametrize("kind", ["characters", "unigram"])
-@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("count", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_several_outputs_are_different_texts_and_the_best_of_the_beam(of_kinds, kind, count):
     """Many token sequences can spell the same text; of the outputs with the same text, only the best is kept."""
     translator, shorter = of_kinds[kind], 0

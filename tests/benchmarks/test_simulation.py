@@ -110,6 +110,7 @@ def test_a_ring_sends_each_number_about_twice():
     assert ring_seconds(4e9, 1, network) == 0
 
 
+@pytest.mark.slow
 def test_the_page_and_the_stored_figures_are_those_of_the_simulation():
     stored = results.read(simulation.NAME)
     given = simulation.options().parse_args([])

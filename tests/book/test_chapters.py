@@ -121,6 +121,7 @@ def unfolded(chapter) -> list[str]:
     return [cell.source for cell in cells if not FOLDED & set(cell.metadata.get("tags", []))]
 
 
+@pytest.mark.slow
 def test_a_visible_cell_is_short():
     """If this test lists a cell, split the cell where a thought ends, or fold it with the tag "hide-input"."""
     codes = [(chapter.name, code) for chapter in CHAPTERS for code in unfolded(chapter)]

@@ -45,7 +45,7 @@ def tokens(found):
 @SEARCHES
 @pytest.mark.parametrize("budget", [6000, 60, 1])
 def test_with_all_tokens_as_candidates_the_outputs_are_those_of_the_whole_vocabulary(model, search, budget):
-    every = [job._replace(candidates=tuple(range(SIZE))) for job in some(40)]
+    every = [job._replace(candidates=tuple(range(SIZE))) for job in some(16)]
     free = [job._replace(candidates=()) for job in every]
     engine = TorchEngine(model, budget=budget)
     found, expected = list(engine.decode(every, search)), list(engine.decode(free, search))
@@ -58,7 +58,7 @@ def test_with_all_tokens_as_candidates_the_outputs_are_those_of_the_whole_vocabu
 @SEARCHES
 @pytest.mark.parametrize("budget", [6000, 60, 1])
 def test_an_output_consists_of_its_own_candidates_and_does_not_depend_on_other_texts(model, search, budget):
-    jobs = some(40)
+    jobs = some(16)
     together = list(TorchEngine(model, budget=budget).decode(jobs, search))
     for job, several in zip(jobs, together, strict=True):
         [alone] = TorchEngine(model).decode([job], search)

@@ -128,6 +128,7 @@ def test_sentences_are_tuned_by_metrics_of_their_parts(metric):
     assert informative > 4 * abs(noise)
 
 
+@pytest.mark.slow
 def test_cross_fitting_does_not_reward_noise():
     """If features are noise, weights from all items seem to help, but cross-fitted weights do not (fixed seeds)."""
     gains = []

@@ -307,6 +307,7 @@ def test_the_command_imports_and_asks_for_what_is_missing(file, tmp_path, capsys
     )
 
 
+@pytest.mark.slow
 def test_the_command_calibrates_the_guards_on_given_pairs(file, tmp_path, capsys):
     (tmp_path / "source.txt").write_text("\n".join(TOKENS.source) + "\n")
     (tmp_path / "target.txt").write_text("\n".join(TARGET) + "\n")

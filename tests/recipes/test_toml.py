@@ -335,7 +335,7 @@ def test_a_file_that_is_not_toml_is_named(write_config, text):
 
 def test_a_file_that_is_not_text_is_named(write_config):
     path = write_config()
-    path.write_bytes(b"\xff\xfe[data]")
+    path.write_bytes(b"\xe9[data]")
     with pytest.raises(ConfigError, match=r"mine\.toml cannot be read as TOML: .*utf-8"):
         load(path)
 

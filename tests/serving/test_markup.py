@@ -23,6 +23,7 @@ def tags(text):
     return sorted(re.findall(r"<[^>]*>", re.sub('alt="[^"]*"', "", text)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [PAGE, "Tom & Jerry", "<p>H<sub>2</sub>O</p>", "<0>a cat</0> <1/>", "<b"])
 def test_html_comes_back_with_its_tags(served, text):
     fields = {"q": text, "source": "en", "target": "es", "format": "html"}
@@ -33,6 +34,7 @@ def test_html_comes_back_with_its_tags(served, text):
         assert tags(translated) == tags(text)
 
 
+@pytest.mark.slow
 def test_deepl_takes_tags_in_a_form_and_in_json(served):
     form = [("text", PAGE), ("text", "a <b>cat</b>"), ("target_lang", "ES"), ("tag_handling", "html")]
     answer = served.ask(

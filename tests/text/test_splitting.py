@@ -1,5 +1,6 @@
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_a_sentence_may_be_longer_than_what_is_split_at_once() -> None:
     assert split_sentences("".join(sentences), "en") == sentences
 
 
+@pytest.mark.slow
 def test_splitting_takes_time_that_grows_with_the_text() -> None:
     def seconds(text: str) -> float:
         def once() -> float:

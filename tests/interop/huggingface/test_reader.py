@@ -96,6 +96,7 @@ def test_a_foreign_folder_computes_the_same_after_its_tokens_are_reordered(tmp_p
     assert got[:, 1].max() < -1e8
 
 
+@pytest.mark.slow
 def test_an_imported_run_is_checked_converted_and_translated(tmp_path):
     exported(tmp_path, norm="post")
     foreign(tmp_path)

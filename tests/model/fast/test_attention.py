@@ -49,6 +49,7 @@ def test_gradients_equal_finite_differences(kind):
     assert gradcheck(lambda *qkv: weighted_values(*qkv, mask, 0.0), inputs(6))
 
 
+@pytest.mark.slow
 def test_gradients_with_dropout_equal_finite_differences():
     def again(*qkv):
         torch.manual_seed(5)

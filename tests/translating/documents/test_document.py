@@ -107,6 +107,7 @@ def test_a_sentence_without_a_translation_stays_and_is_reported():
     assert (report.units, report.doubts) == (1, ((2, "too_long"),))
 
 
+@pytest.mark.slow
 def test_a_unit_with_too_many_characters_stays_and_is_reported():
     data = b"<p>one</p>\n<p>" + b"<b>two</b> " * 30_000 + b"</p>\n<p>three</p>"
     document = sentences("a.html", data)

@@ -263,6 +263,7 @@ def test_an_empty_output_replaces_nothing():
 BEGINNINGS = ["<a ", "<!--", "</a", "<![", "<b>a</b>", "<a>a</a>", "<br>a", '<a b="', "<a b=", "&a", "<i>,</i>"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", BEGINNINGS)
 def test_a_long_text_takes_seconds(begin):
     """The text would take minutes if the time grew with the square of the length."""

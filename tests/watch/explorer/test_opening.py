@@ -19,6 +19,7 @@ from glassformer.watch.inspection.edits import attentions
 from models import EVEN, new_bundle, pair_translator, random_model
 
 SENTENCE = "the cat sees a big black dog ."
+SEEDS = [pytest.param({"seed": seed}, marks=pytest.mark.slow) for seed in (6, 7)]
 
 
 def row_under(model: gf.Transformer, source: list[int], prefix: list[int], **changes: Any) -> torch.Tensor:
@@ -95,7 +96,7 @@ def check(translator: Translator, source: list[int], opening: dict[str, Any], ot
     assert opening["turn"] == turn(translator, source, opening, other)
 
 
-@pytest.mark.parametrize("settings", [{}, {"norm": "pre"}, {"seed": 5}, {"seed": 6, "heads": 2}, {"seed": 7}])
+@pytest.mark.parametrize("settings", [{}, {"norm": "pre"}, {"seed": 5, "heads": 2}, *SEEDS])
 def test_an_opening_is_what_one_pass_for_each_change_measures(make_translator, settings):
     translator = make_translator(**settings)
     model, [source] = rounded(translator.model), translator.bundle.source_tokenizer.encode_all([SENTENCE])
@@ -120,6 +121,7 @@ def of_pair(tmp_path) -> tuple[Translator, list[str]]:
     return pair_translator(tmp_path), [example.source for example in CLASSIC[1:3]]
 
 
+@pytest.mark.slow
 def test_the_sentences_of_the_pair_light_the_first_word_in_which_they_differ(of_pair):
     translator, pair = of_pair
     model, tokenizer = rounded(translator.model), translator.bundle.source_tokenizer
@@ -134,6 +136,7 @@ def test_the_sentences_of_the_pair_light_the_first_word_in_which_they_differ(of_
     assert openings(translator, model, pair[:1]) == {pair[0]: found[pair[0]]}
 
 
+@pytest.mark.slow
 def test_examples_that_differ_in_one_word_are_a_pair(make_translator):
     translator = make_translator()
     model, examples = rounded(translator.model), [SENTENCE, "a dog sleeps .", SENTENCE.replace("black", "small")]
@@ -232,6 +235,7 @@ def test_sentences_that_are_too_long_or_too_much_work_are_left_out(make_translat
     assert list(openings(translator, model, ["the cat", SENTENCE], most_work=1e7)) == ["the cat"]
 
 
+@pytest.mark.slow
 def test_an_example_that_a_damaged_model_cannot_translate_is_left_out(of_pair):
     translator, pair = of_pair
     [wide] = {*translator.bundle.source_tokenizer.encode(pair[1])} - {
@@ -242,6 +246,7 @@ def test_an_example_that_a_damaged_model_cannot_translate_is_left_out(of_pair):
     assert list(shown["openings"]) == ["the animal slept", *shown["examples"][2:]]
 
 
+@pytest.mark.slow
 def test_the_page_has_openings_of_its_sentence_and_the_examples(of_pair):
     translator, _ = of_pair
     shown = payload(translator, "the animal slept")

@@ -26,6 +26,7 @@ __all__ = [
     "alone_in",
     "prepared_folder",
     "read_valid_pairs",
+    "valid_pairs_of_run",
 ]
 
 PREPARED = "prepared"
