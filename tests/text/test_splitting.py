@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.splitting import PIECE, split_sentences
+from glassformer.text.splitting import PIECE, sentence_spans, split_sentences
 
 LANGUAGES = st.sampled_from(["en", "fr", "de", "es", "ja", "hi", "ar", "hy", "zh-Hans", "pt-BR", "xx", ""])
 
@@ -53,3 +53,18 @@ def test_splitting_takes_time_that_grows_with_the_text() -> None:
 
     for unit in ("\u201c", "(", "a. ", "'a. ", "!? "):
         assert seconds(unit * 80_000) < 8 * max(seconds(unit * 20_000), 0.002), unit
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("1. The cat. 2. The dog.", ["1. The cat.", "2. The dog."]),
+        ("5. 6. The cat", ["5. 6. The cat"]),
+        ("The cat. 5.", ["The cat.", "5."]),
+        ("12. 5.", ["12. 5."]),
+        ("5.\nThe cat", ["5.", "The cat"]),
+        ("... !", []),
+    ],
+)
+def test_a_part_without_a_letter_belongs_to_the_sentence_after_it(text, sentences):
+    assert [text[begin:end] for begin, end in sentence_spans(text, "en")] == sentences
