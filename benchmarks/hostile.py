@@ -18,6 +18,8 @@ from time import process_time
 
 from benchmarks.command import as_command
 from benchmarks.results import table
+from glassformer.decoding.engine import Search
+from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, word_spans
 from glassformer.text.messages import messages
@@ -31,6 +33,7 @@ from glassformer.translating.markup.html_pages import html_units
 from glassformer.translating.markup.marked import MarkedText
 from glassformer.translating.markup.sentences import MarkedSentences
 from glassformer.translating.markup.xml_texts import xml_units
+from glassformer.translating.request import Request
 from glassformer.translating.tagging import TaggedText
 from glassformer.translating.translation import Translation
 
@@ -155,8 +158,9 @@ def document(text: str, *, keeps: Callable[[int], bool], language: str | None, x
 
 def tagged(text: str, *, keeps: Callable[[int], bool]) -> None:
     """Translate a plain text with tags, whose model drops words."""
+    asked = Request([text], [""], [0], Search(settings=DecodingConfig()), Terms(), links=True)
     if one := TaggedText.of(text, ()):
-        one.restored(target(one.plain.text, keeps), links=True)
+        one.restored([target(one.plain.text, keeps)], asked)
 
 
 def moved(text: str) -> None:

@@ -4,6 +4,7 @@ config.toml          the complete configuration
 tokenizer/           source and target tokenizer
 model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
 alignment.json       the attention heads that align words, if they have been compared
+habits.json          how the training sources were written, if it is known
 origin.json          the name of what the model was imported from, if it was
 shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if they have been made
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.built_in import refuse_built_in, run_folder
-from glassformer.errors import CheckpointError, ConfigError, nearest, quoted, shortened
+from glassformer.errors import CheckpointError, ConfigError, DataError, nearest, quoted, shortened
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
@@ -34,6 +35,7 @@ from glassformer.system.files import (
     write_json,
     write_safely,
 )
+from glassformer.text.habits import Habits
 from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIGNMENT",
     "CONFIG",
+    "HABITS",
     "ORIGIN",
     "SHORTLIST",
     "TOKENIZER",
@@ -61,7 +64,7 @@ __all__ = [
 ]
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
-ORIGIN, SHORTLIST = "origin.json", "shortlist.safetensors"
+HABITS, ORIGIN, SHORTLIST = "habits.json", "origin.json", "shortlist.safetensors"
 
 _UNBOUND = ("vocab_size", "source_vocab_size", "target_vocab_size", "max_length")
 """Fields of a model that only the shapes of its weights decide."""
@@ -82,6 +85,8 @@ class Bundle:
     target_tokenizer: Tokenizer
     alignment: Alignment | None = None
     """The attention heads that align words; None if they have not been compared."""
+    habits: Habits | None = None
+    """How the sources of the training were written; None if it is not known, as for imported models."""
     origin: str = ""
     """The name of the file or folder that the model was imported from; "" for a model trained here."""
 
@@ -94,7 +99,7 @@ class Bundle:
                 damaged.
         """
         folder = run_folder(folder)
-        alignment, origin = folder / ALIGNMENT, folder / ORIGIN
+        alignment, habits, origin = (folder / name for name in (ALIGNMENT, HABITS, ORIGIN))
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
@@ -110,11 +115,12 @@ class Bundle:
             source_tokenizer=source,
             target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
             alignment=_alignment(alignment, config) if alignment.exists() else None,
+            habits=_habits(habits) if habits.exists() else None,
             origin=_origin(origin) if origin.exists() else "",
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
-        """Write the tokenizers, the alignment, the origin, the configuration and, if a model is given, its weights.
+        """Write all but the weights and the shortlist; if a model is given, also its weights.
 
         Raises:
             CheckpointError: a file could not be written.
@@ -124,6 +130,9 @@ class Bundle:
         except OSError as error:
             raise unwritable(self.folder / TOKENIZER, error) from error
         self.save_alignment()
+        if self.habits:
+            written = self.habits.to_json()
+            write_safely(self.folder / HABITS, lambda path: write_json(path, written))
         if self.origin:
             content = {"imported_from": self.origin}
             write_safely(self.folder / ORIGIN, lambda path: write_json(path, content))
@@ -187,6 +196,18 @@ def _alignment(path: Path, config: ModelConfig) -> Alignment:
     try:
         return Alignment.from_json(read_json(path), config)
     except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}; delete the file to do without it, or copy it again") from error
+
+
+def _habits(path: Path) -> Habits:
+    """Return the content of habits.json.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    try:
+        return Habits.from_json(read_json(path))
+    except DataError as error:
         raise CheckpointError(f"{path}: {error}; delete the file to do without it, or copy it again") from error
 
 

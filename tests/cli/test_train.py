@@ -8,9 +8,17 @@ import pytest
 
 def test_a_run_contains_all_its_files(trained):
     names = {path.name for path in trained.iterdir()}
-    made = {"config.toml", "tokenizer", "model.safetensors", "alignment.json", "checkpoints", "metrics.jsonl"}
+    made = {
+        "config.toml",
+        "tokenizer",
+        "model.safetensors",
+        "alignment.json",
+        "habits.json",
+        "checkpoints",
+        "metrics.jsonl",
+    }
     # A translation in another test may have created the folder ctranslate2.
-    assert names - {"ctranslate2"} == {*made, "prepared", "report.html", ".lock"}
+    assert names - {"ctranslate2"} == {*made, "checkpoints", "metrics.jsonl", "prepared", "report.html", ".lock"}
     kinds = [json.loads(line)["type"] for line in (trained / "metrics.jsonl").read_text().splitlines()]
     assert kinds.count("validation") == 2
     assert kinds[-1] == "end"

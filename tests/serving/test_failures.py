@@ -58,7 +58,7 @@ ERRORS: tuple[Callable[[], Exception], ...] = (
 )
 TRANSLATING = "glassformer.translating"
 LAYERS = (
-    f"{TRANSLATING}.layers.tagged_texts",
+    f"{TRANSLATING}.layers.rewritten_texts",
     f"{TRANSLATING}.layers.messages_of",
     f"{TRANSLATING}.tagging.TaggedText.restored",
     f"{TRANSLATING}.inside_messages.InsideMessages.__call__",

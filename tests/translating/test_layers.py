@@ -16,7 +16,9 @@ from models import random_translator
 
 
 def request(*texts: str) -> Request:
-    return Request(texts, [""] * len(texts), range(len(texts)), Search(settings=DecodingConfig()), Terms(protect=False))
+    return Request(
+        texts, [""] * len(texts), range(len(texts)), Search(settings=DecodingConfig(split=False)), Terms(protect=False)
+    )
 
 
 def marking(mark: str) -> Layer:
@@ -37,7 +39,8 @@ class Listed(Layers):
     """Fixed layers around a fixed search, independent of the request."""
 
     def __init__(self, layers: list[Layer], search: Translate) -> None:
-        self.layers, self.search, self.reader = layers, search, self
+        self.layers, self.search, self.reader, self.rewrites = layers, search, self, ()
+        self.ranking = self  # what others rank is not looked at before the search
 
     def read(self, asked: Request) -> Request:
         return asked

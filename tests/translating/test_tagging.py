@@ -11,7 +11,8 @@ from glassformer.text.terms import Terms
 from glassformer.translating.markup.reading import MOST_NESTED
 from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
-from glassformer.translating.tagging import tagged_texts, tagging
+from glassformer.translating.rewriting import rewriting, rewritten_texts
+from glassformer.translating.tagging import tagged
 from glassformer.translating.translation import MOST_CHARACTERS, Translation
 
 
@@ -30,10 +31,14 @@ def backwards(request):
         yield Translation(text=target, links=tuple(links) if request.links else (), alternatives=(other,))
 
 
+def tagged_texts(request):
+    return rewritten_texts(tagged, request)
+
+
 def translated(request, below):
     """Translate like the layers: texts without pairs of tags are passed directly to the next layer."""
-    tagged = tagged_texts(request)
-    return tagging(tagged, request, below) if tagged else below(request)
+    found = tagged_texts(request)
+    return rewriting(found, request, below) if found else below(request)
 
 
 @pytest.mark.parametrize(

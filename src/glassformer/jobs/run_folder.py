@@ -34,6 +34,7 @@ def bundle_of(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
         model_config=model_config(configuration, len(source), len(target)),
         source_tokenizer=source,
         target_tokenizer=target,
+        habits=there.habits if there else prepared.habits,
     )
     if there:
         _check_same_run(there, bundle)

@@ -358,10 +358,14 @@ class DecodingConfig:
     """Search suspicious outputs again: greedily, then by sampling, then in parts. The first output that sets off no
     guard is kept; if there is none, the least suspicious output is kept."""
     protect: bool = True
-    """Keep addresses, placeholders, tags and numbers of three digits or more unchanged in the output."""
+    """Keep addresses, placeholders, tags and numbers of three digits or more unchanged in the output, and copy texts
+    without a letter."""
     protect_also: tuple[str, ...] = ()
     """More texts to keep unchanged in the output, such as `ORD-*`. A `*` stands for up to 100 characters of a line, as
     few as possible; a `*` at the end stands for all characters up to the next white space."""
+    split: bool = True
+    """Translate the sentences of a line one by one, if few of the training sources had several sentences; false = the
+    model reads each line as it is."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities. Values below 1 make outputs more predictable, and values above 1 make
     outputs more varied."""

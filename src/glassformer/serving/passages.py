@@ -55,7 +55,8 @@ async def translate_passages(
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
-    options, is_short = _with_n_best(model, alternatives, options), sum(map(len, texts)) <= SHORT_TEXT
+    options = _with_n_best(model, alternatives, options if split else {**options, "split": False})
+    is_short = sum(map(len, texts)) <= SHORT_TEXT
     if markup:
         asked = texts, markup, model.source, split
         read = await readers.run(is_short, read_marked, *asked, model.process.room)

@@ -32,6 +32,7 @@ class InsideMessages:
             seeds=range(len(texts)),
             search=replace(asked.search, n_best=1),
             links=False,
+            rewritten=0,
         )
         return self._filled(found, spans, self.translate(inner) if texts else iter(()))
 

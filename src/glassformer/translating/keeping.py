@@ -1,18 +1,16 @@
 """Make sure that translations contain the protected spans and the glossary terms of their texts."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, Span, overlapping, word_spans
 from glassformer.text.placing import Stripped, copied, placed, stripped
 from glassformer.text.settling import settled
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.vocabulary import EOS_ID, SPECIALS
+from glassformer.translating.copying import copy_of, links_of_words
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Kept, Translation
 
@@ -66,7 +64,7 @@ class TermKeeper:
         for place in filter(self._is_copied, lacking):
             source = self.request.texts[place]
             text, links = copied(source, self.terms[place])
-            yield place, _unscored(text, _links_of_words(source, text, links))
+            yield place, copy_of(text, links_of_words(source, text, links))
 
     def _is_copied(self, place: int) -> bool:
         return not self.request.prefixes[place] and not self.request.terms.leave_words(self.request.texts[place])
@@ -132,24 +130,18 @@ class TermKeeper:
         """Return an output and its alternatives, with the missing terms put into them."""
         source, terms, begun = self.request.texts[place], self.terms[place], len(self._begun(place))
         if one.status == "blank":  # nothing is left to translate
-            one = _unscored(self._begun(place))
+            one = copy_of(self._begun(place))
         elif one.status not in TRANSLATED:
             return _kept(one, terms, "lost")
 
         def arranged(output: Translation) -> Translation:
             missing = [*rest.gaps] or missing_terms(terms, output.text)
             text, links = placed(rest, missing, terms, output.text, output.links, begun)
-            return replace(output, text=text, links=tuple(_links_of_words(source, text, links)), alternatives=())
+            return replace(output, text=text, links=tuple(links_of_words(source, text, links)), alternatives=())
 
         first, others = arranged(one), tuple(map(arranged, one.alternatives))
         kept: Kept = "lost" if missing_terms(terms, first.text) else "placed"
         return _kept(replace(first, alternatives=others), terms, kept)
-
-
-def _unscored(text: str, links: Iterable[Link] = ()) -> Translation:
-    """Return a translation that was not computed by a model, and so has no log probability."""
-    tokens = (*text.split(), SPECIALS[EOS_ID])
-    return Translation(text=text, tokens=tokens, links=tuple(links), log_prob=math.nan, score=math.nan, kept="placed")
 
 
 def _kept(one: Translation, terms: Sequence[Term], kept: Kept) -> Translation:
@@ -160,13 +152,3 @@ def _kept(one: Translation, terms: Sequence[Term], kept: Kept) -> Translation:
 
 def _without_links(one: Translation) -> Translation:
     return replace(one, links=(), alternatives=tuple(map(_without_links, one.alternatives)))
-
-
-def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
-    """Yield a link from each target word in an aligned part to the first word in the aligned part of the source."""
-    words, others, found = word_spans(source), word_spans(target), dict[Span, Span]()
-    for link in aligned:
-        for one in overlapping(words, link.source)[:1]:
-            for word in overlapping(others, link.target):
-                found.setdefault(word, one)
-    return (Link(found[word], word) for word in others if word in found)

@@ -5,16 +5,19 @@ from functools import partial
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine
+from glassformer.translating.copying import unread_texts
 from glassformer.translating.inside_messages import InsideMessages, messages_of
 from glassformer.translating.judge import Judging
 from glassformer.translating.keeping import KeepingTerms
+from glassformer.translating.plain import plain_rewrites
 from glassformer.translating.ranking import Ranking
 from glassformer.translating.reading import Reader
 from glassformer.translating.request import Layer, Request, Translate
 from glassformer.translating.rescoring import Rescoring
 from glassformer.translating.retrying import Retrying
+from glassformer.translating.rewriting import Rewrite, rewriting, rewritten_texts
 from glassformer.translating.searching import Searching
-from glassformer.translating.tagging import tagged_texts, tagging
+from glassformer.translating.tagging import tagged
 from glassformer.translating.translation import Translation, or_empty
 from glassformer.translating.writing import Writer
 
@@ -30,22 +33,28 @@ class Layers:
         self.ranking = Ranking(engine, self.reader, rescoring) if rescoring else None
         self.judging = Judging(bundles[0], is_alone=len(bundles) == 1 and not rescoring)
         self.search: Translate = Searching(engine, self.reader, self.writer, self.ranking)
+        self.rewrites: tuple[Rewrite, ...] = (tagged, *plain_rewrites(bundles[0], whole=bool(rescoring)))
+        """How texts are rewritten before they are translated, in this order; each way is tried on the parts of the ways
+        before it."""
         self._draws = "sampling" not in engine.cannot
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start translating the texts of a request; return an iterator that waits for the translations."""
-        if tagged := tagged_texts(asked):
-            return tagging(tagged, asked, self)
+        for number, way in enumerate(self.rewrites[asked.rewritten :], start=asked.rewritten + 1):
+            if found := rewritten_texts(way, asked):
+                return rewriting(found, asked._replace(rewritten=number), self)
         read, answer = self.reader.read(asked), self.search
+        if not self.ranking and (copies := unread_texts(read, self.reader.bundle.source_tokenizer)):
+            return rewriting(copies, asked._replace(rewritten=len(self.rewrites)), self)
         for layer in reversed([*self.needed(read)]):
             answer = partial(layer, below=answer)
         return map(or_empty, answer(read))
 
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that a request needs, from the outermost to the innermost; the request is tokenized."""
-        # Some layers, and `tagging`, translate further texts with `self`, that is by all layers. This ends, because a
-        # further text is shorter (the text without its tags or without lost spans, or the inside of a message), or is
-        # translated without terms, or without second searches (`Request.within`).
+        # Some layers, and `rewriting`, translate further texts with `self`, that is by all layers. This ends, because a
+        # further text is shorter (the text without lost spans, or the inside of a message), or is
+        # translated without terms, without second searches (`Request.within`) or without more rewriting.
         retries = asked.search.settings.retry and not asked.search.sample
         if inside := messages_of(asked):
             yield InsideMessages(inside, self)

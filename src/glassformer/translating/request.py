@@ -29,6 +29,8 @@ class Request(NamedTuple):
     """Whether to look for suspicious outputs."""
     messages: bool = True
     """Whether to translate the texts inside plurals and selections."""
+    rewritten: int = 0
+    """How many of the ways in which `Layers` rewrites texts were tried on these texts."""
     statuses: Sequence[Status] = ()
     """The status of each text: "ok" if it can be translated, otherwise the reason why not. `Reader.read` sets this
     field and the field below."""

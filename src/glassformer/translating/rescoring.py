@@ -122,7 +122,7 @@ class Rescoring:
         found: list[list[str]] = [[] for _ in texts]
         how: dict[str, Any] = {"beam_size": size, "n_best": size, "log_probs": False, "guards": False}
         for one in self.models:
-            outputs = [] if one.backward else one.model.translate(texts, retry=False, protect=False, **how)
+            outputs = [] if one.backward else one.model.translate(texts, retry=False, protect=False, split=False, **how)
             for several, output in zip(found, outputs, strict=bool(outputs)):
                 several += (each.text for each in (output, *output.alternatives))
         if self.lexicon is not None:

@@ -1,30 +1,37 @@
 """Translate plain texts without their pairs of tags, and put the tags around the words that they belong to."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from glassformer.text.edits import edited
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.spans import protected_spans
-from glassformer.translating.request import Request, Translate
-from glassformer.translating.translation import MOST_CHARACTERS, TRANSLATED, Translation
+from glassformer.translating.request import Request
+from glassformer.translating.translation import TRANSLATED, Translation
 
 if TYPE_CHECKING:
     from glassformer.translating.markup.projection import Plain
     from glassformer.translating.markup.units import Chunk, Unit
 
-__all__ = ["TaggedText", "tagged_texts", "tagging"]
+__all__ = ["TaggedText", "tagged"]
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedText:
     """A text with pairs of numbered or named tags around some of its words."""
 
+    needs_links: ClassVar[bool] = True
+
     text: str
     unit: "Unit"
     plain: "Plain"
+
+    @property
+    def parts(self) -> list[str]:
+        """The text without its tags."""
+        return [self.plain.text]
 
     @classmethod
     def of(cls, text: str, patterns: Sequence[str]) -> "TaggedText | None":
@@ -60,12 +67,15 @@ class TaggedText:
         plain = detagged(unit.chunks)
         return cls(text, unit, plain) if max((tag.height for tag in plain.tags), default=0) <= MOST_NESTED else None
 
-    def restored(self, one: Translation, *, links: bool) -> Translation:
+    def restored(self, found: Sequence[Translation], asked: Request) -> Translation:
         """Return a translation of the plain text with the tags of the text put into it.
 
         If the placeholders of the translation cannot be kept in order, or a link finds no word, the original text is
         returned instead. Such an alternative is left out.
         """
+        return self._restored(found[0], links=asked.links)
+
+    def _restored(self, one: Translation, *, links: bool) -> Translation:
         from glassformer.translating.markup.projection import retagged
 
         if one.status not in TRANSLATED or not one.text.strip():
@@ -74,7 +84,7 @@ class TaggedText:
         if not chunks:
             return replace(one, text=self.text, links=(), alternatives=(), kept="lost")
         text = edited(self.text, [self.unit.edit(chunks, (), self.text)])
-        others = (self.restored(other, links=links) for other in one.alternatives)
+        others = (self._restored(other, links=links) for other in one.alternatives)
         moved = tuple(self._moved(one.links, chunks, text)) if links else ()
         return replace(
             one, text=text, links=moved, alternatives=tuple(other for other in others if other.text != self.text)
@@ -108,37 +118,6 @@ class _Places:
         return self._words[bisect_right(self._words, place, key=lambda word: word[0]) - 1]
 
 
-def tagged_texts(asked: Request) -> dict[int, TaggedText]:
-    """Return the texts of a request that have pairs of tags, by the index of the text.
-
-    Texts whose output must begin with a prefix are left out. If the request does not protect tags, no text is returned.
-    """
-    if not asked.terms.protect:
-        return {}
-    free = [
-        place
-        for place, text in enumerate(asked.texts)
-        if "</" in text and len(text) <= MOST_CHARACTERS and not asked.prefixes[place]
-    ]
-    found = ((place, TaggedText.of(asked.texts[place], asked.terms.patterns)) for place in free)
-    return {place: one for place, one in found if one}
-
-
-def tagging(tagged: Mapping[int, TaggedText], asked: Request, below: Translate) -> Iterator[Translation]:
-    """Start translating; return an iterator over the translations, into which the tags of their texts are put."""
-    rest = [place for place in range(len(asked.texts)) if place not in tagged]
-    plain = _among(asked, [*tagged])._replace(texts=[one.plain.text for one in tagged.values()], links=True)
-    return _merged(asked, tagged, below(plain), below(_among(asked, rest)))
-
-
-def _among(asked: Request, places: Sequence[int]) -> Request:
-    """Return a request with only those texts of `asked` whose indices are in `places`."""
-    texts, prefixes = ([some[place] for place in places] for some in (asked.texts, asked.prefixes))
-    return asked._replace(texts=texts, prefixes=prefixes, seeds=[asked.seeds[place] for place in places])
-
-
-def _merged(
-    asked: Request, tagged: Mapping[int, TaggedText], found: Iterator[Translation], others: Iterator[Translation]
-) -> Iterator[Translation]:
-    for place in range(len(asked.texts)):
-        yield tagged[place].restored(next(found), links=asked.links) if place in tagged else next(others)
+def tagged(text: str, asked: Request) -> TaggedText | None:
+    """Return a text with its tags; None if it has no pair of tags, or the request does not protect tags."""
+    return TaggedText.of(text, asked.terms.patterns) if "</" in text and asked.terms.protect else None

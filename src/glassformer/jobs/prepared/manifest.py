@@ -60,6 +60,8 @@ class Manifest:
     """Names of problems for which pairs are left out, whatever the settings."""
     findings: Mapping[str, Any] | None = None
     """The corpus doctor's findings, as `prepare --check --json` prints them; None for a built-in task."""
+    habits: Mapping[str, Any] | None = None
+    """How the training sources are written (`Habits.to_json`); None in folders of older versions."""
     pairs: int = 0
     """Number of training pairs, including pairs that are left out later because they have too many tokens."""
     valid_pairs: int = 0

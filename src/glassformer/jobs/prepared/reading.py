@@ -12,6 +12,7 @@ from glassformer.jobs.prepared.folder import VALID_FILE, PreparedFolder
 from glassformer.jobs.prepared.tokenizers import read_tokenizers
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.defaults import describe_choice
+from glassformer.text.habits import Habits
 from glassformer.text.tokenizer import Tokenizer
 
 __all__ = ["TOO_LONG", "Prepared", "read_prepared"]
@@ -29,6 +30,8 @@ class Prepared:
     """The job's configuration, with open settings chosen for the corpus."""
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
+    habits: Habits | None
+    """How the training sources are written; None if an older version prepared the corpus."""
     train: Examples
     """The training pairs, read from the disk when they are needed."""
     valid: Examples
@@ -63,6 +66,7 @@ def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configur
         configuration=fitted,
         source_tokenizer=source,
         target_tokenizer=target,
+        habits=None if manifest.habits is None else Habits.from_json(manifest.habits),
         train=open_shards(folder.path, manifest.shards),
         valid=valid.encoded.examples(),
         valid_pairs=valid_pairs,

@@ -10,7 +10,7 @@ import numpy as np
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
-from glassformer.corpus.kept_pairs import KeptBlock, kept_blocks, kept_pairs
+from glassformer.corpus.kept_pairs import KeptBlock, kept_blocks, kept_pairs, texts_at
 from glassformer.corpus.pool import processes_for
 from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.shards import save_array
@@ -22,6 +22,7 @@ from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressRep
 from glassformer.recipes.configuration import Configuration
 from glassformer.system.files import hash_of_bytes, hash_of_file
 from glassformer.system.pools import HERE, Pool
+from glassformer.text.habits import HABIT_PAIRS, Habits
 
 __all__ = ["SplitTexts"]
 
@@ -66,6 +67,13 @@ class SplitTexts:
     def training_pairs(self) -> Iterator[tuple[str, str]]:
         """Return the training pairs, read from the files when they are needed."""
         return (pair for block in self.training_blocks() for pair in zip(*block.texts(), strict=True))
+
+    def some_pairs(self, count: int, most: int) -> TextPairs:
+        """Return all training pairs, `count` in number, or `most` random ones if these are fewer."""
+        if count <= most:
+            return list(self.training_pairs())
+        wanted = np.random.default_rng(1).choice(count, most, replace=False)
+        return texts_at(self.training_blocks(), np.sort(wanted), self.pool)
 
     def test_pairs(self) -> list[tuple[str, str]]:
         """Return the test pairs; an empty list if the configuration names no test files."""
@@ -112,8 +120,10 @@ class SplitTexts:
         self.folder.write_pairs(SAMPLE_FILE, list(islice(self.training_pairs(), SAMPLE_PAIRS)))
         paths = {name: self.folder.path / name for name in (KEPT_FILE, VALID_FILE, SAMPLE_FILE)}
         hashes = {name: hash_of_file(path) for name, path in paths.items() if path.exists()}
+        habits = Habits.of(self.some_pairs(pairs, HABIT_PAIRS), self.data.source_language)
         self.folder.save(
             always_left_out=ALWAYS_LEFT_OUT,
+            habits=habits.to_json(),
             findings=findings,
             dropped=dropped,
             pairs=pairs,

@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from glassformer.bundle import TOKENIZER
-from glassformer.corpus.kept_pairs import texts_at
-from glassformer.corpus.readers import TextPairs
 from glassformer.jobs.prepared.folder import PreparedFolder
 from glassformer.jobs.prepared.texts import SplitTexts
 from glassformer.jobs.run_reports import OnProgress, ProgressReport
@@ -60,20 +56,12 @@ def _trained(
 ) -> tuple[Tokenizer, Tokenizer]:
     """Train tokenizers in a separate process, which can be killed: sentencepiece ignores signals during training."""
     on_progress(ProgressReport(stage="training the tokenizer"))
-    pairs = _pairs(texts, count)
+    pairs = texts.some_pairs(count, TOKENIZER_PAIRS)
     sides = ([source for source, _ in pairs], [target for _, target in pairs])
     if len(pairs) < APART_PAIRS or configuration.cleaning.workers == 1:
         return train_tokenizers(*sides, configuration.tokenizer)
     with Worker(train_tokenizers, "trains the tokenizer") as worker:
         return worker.ask(*sides, configuration.tokenizer)
-
-
-def _pairs(texts: SplitTexts, count: int) -> TextPairs:
-    """Return the pairs to train tokenizers on: all `count` pairs, or TOKENIZER_PAIRS random pairs if that is fewer."""
-    if count <= TOKENIZER_PAIRS:
-        return list(texts.training_pairs())
-    wanted = np.random.default_rng(1).choice(count, TOKENIZER_PAIRS, replace=False)
-    return texts_at(texts.training_blocks(), np.sort(wanted), texts.pool)
 
 
 def _save(folder: PreparedFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:

@@ -1,0 +1,31 @@
+"""How a run's texts are rewritten before they are translated, if they are written unlike its training texts."""
+
+from collections.abc import Iterator
+
+from glassformer.bundle import Bundle
+from glassformer.text.habits import Habits
+from glassformer.text.splitting import has_letter
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import SPECIALS
+from glassformer.translating.copying import letterless
+from glassformer.translating.joining import joining
+from glassformer.translating.rewriting import Rewrite
+
+__all__ = ["plain_rewrites"]
+
+
+def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
+    """Yield the ways in which a run's texts are rewritten, in their order.
+
+    `whole` says that texts must stay whole, because other models score whole outputs.
+    """
+    habits = bundle.habits or Habits()
+    if habits.splits and not whole:
+        yield joining(bundle.configuration.data.source_language)
+    if habits.copies and _reads_letters(bundle.source_tokenizer):
+        yield letterless
+
+
+def _reads_letters(tokenizer: Tokenizer) -> bool:
+    """Return whether a vocabulary has letters, unlike the vocabulary of a task with numbers."""
+    return any(map(has_letter, tokenizer.tokens(range(len(SPECIALS), len(tokenizer)))))
