@@ -16,6 +16,7 @@ from glassformer.system import files
 from glassformer.text import casing, glossary, links, messages, spans, splitting, word_edges
 from glassformer.text.glossary import Glossary
 from glassformer.text.terms import Terms, missing_terms
+from glassformer.translating import framing
 from glassformer.translating.documents.document import Document
 from glassformer.translating.documents.sentences import DocumentSentences
 from glassformer.translating.markup import html_pages, reading, scanning, xml_texts
@@ -174,6 +175,8 @@ USER = {
         [*OF_SPANS, *repeated("a", "ab", "{{", "{{a", "%", "% ", "<", "<>")],
     ),
     "spans.re.split": (lambda text: spans._linear(text), repeated("*", "a*", "a")),
+    "framing._LIST_MARK": (framing._LIST_MARK.match, repeated(" ", "1", "(", "-", "- ")),
+    "splitting._MAY_END": (splitting._MAY_END.search, [lambda n: "." + "'" * n, *repeated(".", ".'", "'", ".)")]),
     "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),
     "word_edges._HANGUL": (word_edges._HANGUL.findall, repeated("한", "a")),
     "word_edges._UNSPACED": (word_edges._UNSPACED.findall, repeated("中", "a")),

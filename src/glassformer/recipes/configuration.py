@@ -364,8 +364,8 @@ class DecodingConfig:
     """More texts to keep unchanged in the output, such as `ORD-*`. A `*` stands for up to 100 characters of a line, as
     few as possible; a `*` at the end stands for all characters up to the next white space."""
     split: bool = True
-    """Translate the sentences of a line one by one, if few of the training sources had several sentences; false = the
-    model reads each line as it is."""
+    """Translate the sentences of a line one by one, if few of the training sources had several sentences, and without
+    the marks around the line, such as "1."; false = the model reads each line as it is."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities. Values below 1 make outputs more predictable, and values above 1 make
     outputs more varied."""

@@ -8,6 +8,7 @@ from glassformer.text.splitting import has_letter
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.translating.copying import letterless
+from glassformer.translating.framing import framed
 from glassformer.translating.joining import joining
 from glassformer.translating.rewriting import Rewrite
 
@@ -20,6 +21,8 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
     `whole` says that texts must stay whole, because other models score whole outputs.
     """
     habits = bundle.habits or Habits()
+    if not whole:
+        yield framed
     if habits.splits and not whole:
         yield joining(bundle.configuration.data.source_language)
     if habits.copies and _reads_letters(bundle.source_tokenizer):
