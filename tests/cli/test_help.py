@@ -16,7 +16,7 @@ MOST_OPTIONS = 17
 DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),
-    "train": ("--set", "--data"),
+    "train": ("--source", "--target", "--set", "--data"),
     "bulk": ("--output", "--part", "--ray", "--finish", "--column"),
     "translate": ("--beam-size", "--n-best", "--prefix", "--sample", "--engine", "--status"),
     "evaluate": (),
@@ -24,7 +24,7 @@ DESIGN = {
     "trace": ("--json",),
     "explore": ("--html",),
     "export": ("--to",),
-    "estimate": ("--presets",),
+    "estimate": ("--presets", "--source", "--target"),
     "check": (),
     "average": ("--last",),
     "recipes": (),

@@ -132,6 +132,20 @@ def test_one_file_may_hold_both_sides(glassformer, files):
     )
 
 
+def test_files_on_the_command_line_are_those_of_the_configuration(glassformer, files):
+    for name in ("train", "my own"):
+        write(files, name, PAIRS)
+    given = ["--source", "my own_source", "--target", "my own_target"]
+    checked = glassformer("prepare", "--check", "files.toml", *given, "--json")
+    assert json.loads(checked.out)["pairs"] == len(PAIRS)
+    made = glassformer("prepare", "files.toml", *given, "--set", "run.directory=run")
+    assert made.status == 0
+    typed = "glassformer train files.toml --source 'my own_source' --target 'my own_target' --set run.directory=run"
+    assert f"train on it:  {typed}" in made.out
+    estimated = glassformer("estimate", "files.toml", *given, "--seconds", "0.1", "--set", "training.steps=3")
+    assert estimated.status == 0
+
+
 def test_files_of_unequal_length_are_an_error_in_one_line(glassformer, files):
     write(files, "other", PAIRS[:7])
     result = glassformer("prepare", "--check", "--source", "train_source", "--target", "other_target")
@@ -145,8 +159,8 @@ def test_files_of_unequal_length_are_an_error_in_one_line(glassformer, files):
     [
         ([], "got nothing; give one, or --check with"),
         (["--check"], "give a CONFIG, or --source and --target"),
-        (["--check", "files.toml", "--source", "x"], "give either CONFIG, or --source and --target"),
-        (["--source", "train_source"], "--source and --target are for --check"),
+        (["--check", "--target", "x"], "give a CONFIG, or --source and --target"),
+        (["files.toml", "--target", "x"], "--target is for the translations of --source"),
         (["--check", "demo"], "got the built-in task 'english-french'"),
         (["--check", "--source", "train_sourc", "--target", "x"], "did you mean 'train_source'?"),
         (["--check", "--source", "train_source"], "data.target: expected the translation of"),

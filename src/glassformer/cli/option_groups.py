@@ -5,6 +5,7 @@ option of each parameter of a function, so `as_command` replaces the group by it
 """
 
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -16,6 +17,7 @@ from glassformer.built_in import run_folder
 from glassformer.cli.arguments import BeamSize, Data, DecodingOverrides, Device, Ensemble, Group, Overrides
 from glassformer.cli.hidden_options import HIDDEN_OPTIONS
 from glassformer.decoding.options import EngineName, Quantization
+from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
@@ -185,6 +187,13 @@ class ChangedSettings(NamedTuple):
 
     overrides: Overrides = None
     data: Data = None
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="FILE", help="Read the sources, or both sides of a table, from FILE."),
+    ] = None
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="FILE", help="Read the translations of --source from FILE.")
+    ] = None
 
     def load(self, config: str | Path, device: str | None = None) -> "Configuration":
         """Return a configuration with these changes; `device` is the device for training.
@@ -196,6 +205,21 @@ class ChangedSettings(NamedTuple):
 
         return load(config, self.settings(device), self.data)
 
+    def words(self) -> list[str]:
+        """Return the words of the command line that make these changes."""
+        single = {"--data": self.data, "--source": self.source, "--target": self.target}
+        given = [word for name, value in single.items() if value for word in (name, str(value))]
+        return [*given, *(word for one in self.overrides or () for word in ("--set", one))]
+
     def settings(self, device: str | None = None) -> list[str]:
-        """Return the changed settings in the form that `--set` takes."""
-        return [*(self.overrides or ()), *([] if device is None else [f"training.device={device}"])]
+        """Return the changed settings in the form that `--set` takes.
+
+        Raises:
+            ConfigError: there is a target without a source.
+        """
+        if self.target and not self.source:
+            raise ConfigError("--target is for the translations of --source; give --source as well")
+        files = {"data.source": self.source, "data.target": self.target or ""} if self.source else {}
+        # a JSON string is a TOML string, too
+        corpus = [f"{name}={json.dumps(file, ensure_ascii=False)}" for name, file in files.items()]
+        return [*corpus, *(self.overrides or ()), *([] if device is None else [f"training.device={device}"])]

@@ -35,14 +35,6 @@ def prepare_command(
     *,
     changes: ChangedSettings,
     check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="FILE", help="With --check: examine FILE instead of the corpus of CONFIG."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="FILE", help="With --check: read the translations of --source from FILE."),
-    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -56,14 +48,12 @@ def prepare_command(
     """Clean a corpus, train its tokenizer, and encode it.
 
     `glassformer train` also does all this. Use `prepare` for a large corpus, or for a corpus that several runs share.
-    With --check, you can give --source and --target instead of CONFIG.
+    With --check, CONFIG may be left out if --source is given.
     """
     if check:
         with _pool(ray) as pool:
-            _check(_configuration(config, changes, source, target), pool, as_json)
+            _check(_configuration(config, changes), pool, as_json)
         return
-    if source or target:
-        raise ConfigError("--source and --target are for --check; name the files in CONFIG, or by --set data.source=…")
     if config is None:
         raise ConfigError(
             "CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --check with --source"
@@ -72,9 +62,7 @@ def prepare_command(
     with _pool(ray) as pool:
         _prepare_and_print(configuration, pool, as_json)
     if not as_json:
-        folder = ["--data", str(changes.data)] if changes.data else []
-        settings = [word for one in changes.settings() for word in ("--set", one)]
-        typer.echo(f"train on it:  {shlex.join(['glassformer', 'train', config, *folder, *settings])}")
+        typer.echo(f"train on it:  {shlex.join(['glassformer', 'train', config, *changes.words()])}")
 
 
 @contextmanager
@@ -140,21 +128,15 @@ def _in_words(prepared: "Prepared") -> str:
     )
 
 
-def _configuration(
-    config: str | None, changes: ChangedSettings, source: str | None, target: str | None
-) -> "Configuration":
-    """Return the configuration to check: the one in CONFIG, or a configuration whose corpus is these files."""
+def _configuration(config: str | None, changes: ChangedSettings) -> "Configuration":
+    """Return the configuration to check: the one in CONFIG, or a configuration whose corpus is the given files."""
     from glassformer.recipes.toml import from_dict, set_values
 
-    if config is not None and (source or target):
-        raise ConfigError("give either CONFIG, or --source and --target")
     if config is not None:
         return changes.load(config)
-    if source is None:
+    if changes.source is None:
         raise ConfigError("give a CONFIG, or --source and --target")
-    values: dict[str, Any] = {
-        "data": {"source": source, "target": target or "", "directory": str(changes.data or ""), "valid_lines": 1}
-    }
+    values: dict[str, Any] = {"data": {"directory": str(changes.data or ""), "valid_lines": 1}}
     for override in changes.settings():
         set_values(values, override)
     return from_dict(values)
