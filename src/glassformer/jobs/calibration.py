@@ -56,8 +56,8 @@ def calibrate(
     found: list[Translation] = []
     while len(found) < len(items.sources) and not stop():
         texts = items.sources[len(found) : len(found) + TEXTS_AT_ONCE]
-        found += translator.translate(texts, guards=False, retry=False)
-    judged = [place for place, one in enumerate(found) if one.tokens]
+        found += translator.translate(texts, guards=False, retry=False, split=False)
+    judged = [place for place, one in enumerate(found) if one.read]  # no model read the texts that were copied
     if len(judged) < fewest_texts(flagged):
         raise DataError(
             f"calibration: expected at least {fewest_texts(flagged)} texts that can be translated, got {len(judged)}; "

@@ -261,7 +261,7 @@ class _Distillation:
             translations = list(islice(given, len(part)))
             if statuses is None:
                 left_out = [known.get(normalise(source), "") for source, _ in part]
-                translations = translations or self.teacher.translate(part, left_out)
+                translations = translations or self.teacher.translate(part, left_out, whole=self.labelled)
                 records = self.teacher.records(part, first, translations, left_out)
                 write_records(path, records)
                 statuses = Counter(record["status"] for record in records)

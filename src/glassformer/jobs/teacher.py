@@ -73,15 +73,18 @@ class Teacher:
             **asdict(self.search),
         }
 
-    def translate(self, pairs: Sequence[Pair], left_out: Sequence[str]) -> list[Translation]:
-        """Return a translation of each source; the translation of a left-out source is empty."""
+    def translate(self, pairs: Sequence[Pair], left_out: Sequence[str], *, whole: bool = False) -> list[Translation]:
+        """Return a translation of each source; the translation of a left-out source is empty.
+
+        With `whole`, the models read each source as it is, as in a training.
+        """
         sources = [source for (source, _), why in zip(pairs, left_out, strict=True) if not why]
-        made = iter(self._outputs(sources) if sources else ())
+        made = iter(self._outputs(sources, {"split": False} if whole else {}) if sources else ())
         return [Translation(text="") if why else next(made) for why in left_out]
 
-    def _outputs(self, sources: Sequence[str]) -> list[Translation]:
+    def _outputs(self, sources: Sequence[str], options: Mapping[str, Any]) -> list[Translation]:
         """Return one translation for each source, with the remaining samples or beam outputs as its alternatives."""
-        how: dict[str, Any] = {"guards": False, "log_probs": False}
+        how: dict[str, Any] = {"guards": False, "log_probs": False, **options}
         if not self.search.sample:
             n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
             return self.translator.translate(sources, n_best=n_best, **how)
