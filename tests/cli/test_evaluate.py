@@ -96,3 +96,18 @@ def test_an_unknown_metric_is_refused_before_anything_is_translated(glassformer,
     result = glassformer("evaluate", trained, readings / "test.tsv", "--metric", "word_eror")
     assert result.status == 1
     assert "did you mean 'word_error'?" in result.err
+
+
+def test_variants_are_scored_beside_the_sources_as_they_are(glassformer, trained, tmp_path):
+    lines = ["the cat sees a dog"] * 10
+    (tmp_path / "s").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "t").write_text(glassformer("translate", trained, tmp_path / "s").out)
+    result = glassformer("evaluate", trained, tmp_path / "s", tmp_path / "t", "--variants", "--json")
+    rows = {row["name"]: row for row in json.loads(result.out)}
+    assert all(row["ordinary"] == pytest.approx(100) for row in rows.values())
+    assert (rows["two in a line"]["lines"], rows["number before"]["lines"]) == (5, 10)
+    assert rows["number before"]["score"] == rows["no-break spaces"]["score"] == pytest.approx(100)
+    shown = glassformer("evaluate", trained, tmp_path / "s", tmp_path / "t", "--variants").out
+    assert [line.split("  ")[0] for line in shown.splitlines()] == ["variant", *rows]
+    refused = glassformer("evaluate", trained, tmp_path / "s", tmp_path / "t", "--variants", "--bootstrap")
+    assert (refused.status, "--bootstrap has no effect with --variants" in refused.err) == (1, True)

@@ -10,7 +10,7 @@ from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link, word_spans
 from glassformer.text.terms import Terms
-from glassformer.translating.framing import framed
+from glassformer.translating.framing import within_marks
 from glassformer.translating.request import Request
 from glassformer.translating.translation import Translation
 from models import random_translator
@@ -38,7 +38,7 @@ def asked(*texts, split=True, links=True):
     ],
 )
 def test_marks_are_set_aside(line, inner):
-    assert framed(line, asked(line)).parts == [inner]
+    assert within_marks(line, asked(line)).parts == [inner]
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_marks_are_set_aside(line, inner):
     ],
 )
 def test_other_lines_stay_whole(line):
-    assert framed(line, asked(line)) is None
+    assert within_marks(line, asked(line)) is None
 
 
 def test_without_the_setting_each_line_stays_whole():
-    assert framed("- The cat.", asked("", split=False)) is None
+    assert within_marks("- The cat.", asked("", split=False)) is None
 
 
 @given(
@@ -76,7 +76,7 @@ def test_without_the_setting_each_line_stays_whole():
 def test_links_count_in_the_whole_line(mark, quotes, words):
     inner = " ".join(words)
     line = f"{mark}{quotes[:1]}{inner}{quotes[-1:]}"
-    found = framed(line, asked(line))
+    found = within_marks(line, asked(line))
     target = " ".join(reversed(words)).upper()
     pairs = zip(reversed(word_spans(inner)), word_spans(target), strict=True)
     one = Translation(text=target, links=tuple(Link(*pair) for pair in pairs))

@@ -12,7 +12,7 @@ from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.translation import TRANSLATED, Translation
 
-__all__ = ["FramedText", "framed"]
+__all__ = ["FramedText", "within_marks"]
 
 _LIST_MARK = re.compile(r"\s*+(?:[-–—•*·‣◦▪]|\d{1,3}[.)]|\((?:\d{1,3}|[a-zA-Z])\)|[a-zA-Z]\))\s++")
 """A dash, a bullet, a number or a letter in brackets at the beginning of a line, with white space after it."""
@@ -61,7 +61,7 @@ def _around(words: Sequence[Span], place: int) -> Span:
     return words[bisect_right(words, place, key=lambda word: word[0]) - 1]
 
 
-def framed(text: str, asked: Request) -> FramedText | None:
+def within_marks(text: str, asked: Request) -> FramedText | None:
     """Return a line with a list mark before it, or with one pair of quotation marks around it; None for other lines."""
     if not asked.search.settings.split or asked.search.sample:
         return None

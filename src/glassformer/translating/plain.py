@@ -8,7 +8,7 @@ from glassformer.text.splitting import has_letter
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.translating.copying import letterless
-from glassformer.translating.framing import framed
+from glassformer.translating.framing import within_marks
 from glassformer.translating.joining import joining
 from glassformer.translating.rewriting import Rewrite
 
@@ -22,7 +22,7 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
     """
     habits = bundle.habits or Habits()
     if not whole:
-        yield framed
+        yield within_marks
     if habits.splits and not whole:
         yield joining(bundle.configuration.data.source_language)
     if habits.copies and _reads_letters(bundle.source_tokenizer):

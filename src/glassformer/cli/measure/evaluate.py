@@ -51,6 +51,10 @@ def evaluate_command(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the translations, one per line of SRC, to FILE."),
     ] = None,
+    variants: Annotated[
+        bool,
+        typer.Option("--variants", help="Score the sources as other people write them, such as in capitals."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Score a model's translations against references.
@@ -67,13 +71,14 @@ def evaluate_command(
         given: dict[str, Any] = {"--set": search.overrides, "--beam-size": search.beam_size, "--output": output}
         given |= {"--engine": computing.engine != "auto", "--device": computing.device != "auto"}
         given |= {"--ensemble": models.ensemble, "--rescore": models.rescore, "--lexicon": models.lexicon}
-        given |= {"--quantization": computing.quantization}
+        given |= {"--quantization": computing.quantization, "--variants": variants}
         _refuse(given, "on finished translations; leave it out")
         _evaluate_finished(run, test, more or [], bootstrap=bootstrap, as_json=as_json)
         return
     configuration = Bundle.load(Combination.load(run).run if run.is_file() else run).configuration
     if test.source is None and configuration.data.task:
         given = {"--metric": test.metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
+        given |= {"--variants": variants}
         _refuse({**given, "--group": test.group is not None}, _OF_TASK)
         _evaluate_task(models.load(run, computing, settings=search.settings()), as_json)
         return
@@ -82,6 +87,10 @@ def evaluate_command(
     metrics_named(metrics)
     translator = models.load(run, computing, settings=search.settings())
     models.say_if_untuned(run)
+    if variants:
+        _refuse({"--bootstrap": bootstrap, "--output": output}, "with --variants; leave it out")
+        _print_variants(translator, items, metrics[0], as_json)
+        return
     scores, translations = evaluate(translator, items.sources, items.references, metrics, intervals=bootstrap)
     _warn_of_empty(translations)
     if output:
@@ -153,6 +162,22 @@ def _evaluate_task(translator: "Translator", as_json: bool) -> None:
         typer.echo(json.dumps([asdict(result) for result in results]))
     else:
         print_splits(results)
+
+
+def _print_variants(translator: "Translator", items: "Items", metric: str, as_json: bool) -> None:
+    """Print a table of the scores of each variant, as soon as it is translated."""
+    from dataclasses import asdict
+
+    from glassformer.jobs.variants import evaluate_variants
+
+    results = evaluate_variants(translator, items, metric)
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in results]))
+        return
+    typer.echo(f"{'variant':<30} {'lines':>6} {metric:>8} {'as it is':>9}   {'suspicious':>10} {'as it is':>9}")
+    for one in results:
+        shares = f"{one.suspicious:>10.1%} {one.ordinary_suspicious:>9.1%}"
+        typer.echo(f"{one.name:<30} {one.lines:>6,} {one.score:>8.2f} {one.ordinary:>9.2f}   {shares}")
 
 
 def _items(configuration: "Configuration", test: TestSet, more: Sequence[Path]) -> "Items":
