@@ -78,7 +78,51 @@ NORMALISED = [
     ],
     *["cat cacat le cat", "▁le▁ le le", "ca t", "the ﬁcat", ">><<cat", "<<>>"],
 ]
-PIECES = [*LEANING, *ODD, *NORMALISED, "the ", "cat", "😀"]
+HIDDEN = [
+    *[
+        "Ka\u00adter",
+        "fu\u00ad\u0308r",
+        "fu\u0308r",
+        "l\u2019e\u0301te\u0301.",
+        "e\u2011mail",
+        "a \u00ad b",
+        "\u2060",
+        "\u00ad \u200b",
+    ],
+    *[
+        "\u202bשלום\u202c \u200fعلى\u200e",
+        "x\u2066y\u2069",
+        "zero\u200bwidth",
+        "zero\u200b width",
+        "\u200d\u200c\ufe0f",
+        "❤\ufe0f",
+    ],
+    *[
+        "แมว\u200bนอน",
+        "แมว\u200b\u200b\u2060นอน\u200b",
+        "ឆ្មា\u200bគេង",
+        "แมว\u200bcat\u200b",
+        "ก\u200b\u200b\u0e38ข",
+        "ก\u0e48\u200bก",
+    ],
+    *[
+        "ก\u0301\u200b\u0e38\u200bก",
+        "e\u200b\u0301\u200bก",
+        "\u1025\u200b\u102e",
+        "か\u200b\u3099\u200bか",
+        "\ufa00\u200b\U0002f800",
+    ],
+    *[
+        "\u1112\u1161\u11ab",
+        "\u1100\u200b\u1161",
+        "\u1100\u00ad\u1161\u11a8",
+        "\u212b \u2126",
+        "q\u0323\u0307 q\u0307\u0323",
+        "=\u00ad\u0338",
+    ],
+]
+"""Texts that the normalisation "plain" changes, or that look like such texts."""
+PIECES = [*LEANING, *ODD, *NORMALISED, *HIDDEN, "the ", "cat", "😀", "\u200b", "\u00ad", "\u0301", "\u0e38", "ก", "猫"]
 
 
 @cache
@@ -99,7 +143,7 @@ def trained(kind: str) -> Tokenizer:
             return CharacterTokenizer.train([*lines, *ODD], 5000)
         case ["characters", "with", "bos"]:
             vocabulary = Vocabulary(tuple(trained("characters").to_dict()["tokens"]))
-            return CharacterTokenizer(vocabulary, with_bos=True)
+            return CharacterTokenizer(vocabulary, normalisation="spaces", with_bos=True)
         case ["marian", *_]:
             return marian(kind, lines)
     return subwords(kind, lines, 600)
@@ -187,7 +231,7 @@ def tokenizers(count: int = 100) -> dict[str, Any]:
     made = {}
     for kind in [*KINDS, *MARIAN]:
         tokenizer = trained(kind)
-        texts = [*ODD, *NORMALISED, *LONG, *LEANING, *sentences("test")[:count], *drawn_texts(count)]
+        texts = [*ODD, *NORMALISED, *HIDDEN, *LONG, *LEANING, *sentences("test")[:count], *drawn_texts(count)]
         made[kind] = cuts(tokenizer, texts, some_ids(tokenizer, count))
     for kind in SUBWORDS:
         made[f"{kind}, even"] = cuts(even(kind), even_texts(count))

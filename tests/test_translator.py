@@ -358,7 +358,7 @@ def test_each_text_may_have_its_own_prefix(translator):
         ("<b>le</b>", "lacks '<b>le</b>'"),
         ("{name} le", "lacks '{', 'name', '}'"),
         ("😀 le", "lacks '😀'"),
-        ("\u200ble", r"lacks '\\u200ble'"),
+        ("\u200cle", r"lacks '\\u200cle'"),
         ("le ⟦0⟧", "lacks '⟦0⟧'"),
     ],
 )

@@ -160,8 +160,8 @@ class Translator:
             texts: the texts to translate.
             n_best: number of different outputs per text: the best one and its `alternatives`. There are
                 fewer outputs if the beam has fewer.
-            prefix: the text with which each output must begin, or a list with one such text per output. Only its white
-                space may change.
+            prefix: the text with which each output must begin, or a list with one such text per output. It is
+                normalised like other texts.
             sample: whether to draw tokens at random instead of searching for the best output.
             log_probs: whether to compute all log probabilities and scores. CTranslate2 is much faster without them, and
                 then gives at most their sums.

@@ -4,14 +4,17 @@ from itertools import product
 
 import pytest
 
-from cuts import KINDS, LEANING, ODD, sentences, trained
+from cuts import HIDDEN, KINDS, LEANING, ODD, sentences, trained
 from glassformer.interop.huggingface.fast_tokenizer import fast_tokenizer
 
 pytestmark = pytest.mark.client
 
 SPECIAL = ("<eos>", "<pad>")
 """Texts that the libraries read as special tokens."""
-TEXTS = [*sentences("test"), *(text for text in [*ODD, *LEANING] if not any(name in text for name in SPECIAL))]
+TEXTS = [
+    *sentences("test"),
+    *(text for text in [*ODD, *LEANING, *HIDDEN] if not any(name in text for name in SPECIAL)),
+]
 
 
 CASES = [*product(["onnx"], KINDS), *product(["node"], [kind for kind in KINDS if kind != "unigram with bytes"])]

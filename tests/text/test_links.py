@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise, product
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -84,6 +85,27 @@ def test_each_source_token_is_in_the_word_that_it_is_cut_from(kind, text):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", ["\u00ad", "\u200b", "\u2060", "\u202b", "\ufeff"])
+def test_invisible_characters_change_no_words_of_tokens_and_stay_in_the_spans(kind, hidden):
+    clean, text = (
+        "the animal's rue",
+        f"{hidden} {hidden}t{hidden}he ani{hidden}mal's{hidden} {hidden}{hidden} {hidden}rue",
+    )
+    tokenizer, spans = TOKENIZERS[kind], word_spans(text)
+    assert tokenizer.split(text) == tokenizer.split(clean)
+    visible = [place for place, span in enumerate(spans) if text[slice(*span)].strip(hidden)]
+    moved = [[visible[word] for word in some] for some in source_words(tokenizer, clean)]
+    assert list(map(list, source_words(tokenizer, text))) == moved
+    assert [text[slice(*spans[place])].replace(hidden, "") for place in visible] == clean.split()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=st.text("ab üç▁'.", max_size=20))
+def test_decomposed_letters_change_no_words_of_tokens(kind, text):
+    assert source_words(TOKENIZERS[kind], normalize("NFD", text)) == source_words(TOKENIZERS[kind], text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @scaled(60)
 def test_each_target_token_is_in_a_word_of_the_decoded_text(kind, data):
@@ -131,6 +153,15 @@ def test_a_token_has_all_words_of_its_letters():
 def each(*words):
     """Return the words of tokens that have letters of one word at most."""
     return [range(0) if word is None else range(word, word + 1) for word in words]
+
+
+def test_zero_width_spaces_and_invisible_characters_between_letters_of_scripts_without_spaces():
+    characters = OF_UNSPACED[-1]
+    text = "กี\u200b\u200bฬา\u00ad.\u200bno"
+    spans = [text[begin:end] for begin, end in word_spans(text)]
+    assert spans == ["กี", "\u200b\u200b", "ฬา", "\u00ad.\u200bno"]
+    assert characters.split(text) == [*"กี\u200bฬา.no"]
+    assert source_words(characters, text) == each(0, 0, None, 2, 2, 3, 3, 3)
 
 
 def test_words_of_each_kind():

@@ -2,25 +2,31 @@ import json
 import subprocess
 import sys
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Literal, get_args
 
 import pytest
 from pydantic import TypeAdapter
+from sentencepiece import SentencePieceTrainer
 
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, VocabularyError
 from glassformer.text.characters import CharacterTokenizer
+from glassformer.text.normalisation import Normalisation
 from glassformer.text.tokenizer import (
     TOKENIZER_KINDS,
     KindName,
+    SentencePieceTokenizer,
     SubwordTokenizer,
     Tokenizer,
     TokenizerConfig,
     TokenizerKind,
+    WordTokenizer,
     load_tokenizers,
     save_tokenizers,
     train_tokenizers,
 )
+from glassformer.text.vocabulary import Vocabulary
 
 TRAINABLE = [kind for kind, row in TOKENIZER_KINDS.items() if row.trainable]
 SOURCE = ["the black cat didn't sleep", "the brown dog slept", "a cat, a dog"]
@@ -34,8 +40,8 @@ class Syllables(CharacterTokenizer):
     length = 2
 
     @staticmethod
-    def split(text: str) -> list[str]:
-        characters = "".join(CharacterTokenizer.split(text))
+    def cut(text: str) -> list[str]:
+        characters = "".join(CharacterTokenizer.cut(text))
         return [characters[at : at + Syllables.length] for at in range(0, len(characters), Syllables.length)]
 
     def save(self, stem: Path) -> None:
@@ -43,9 +49,9 @@ class Syllables(CharacterTokenizer):
         stem.with_suffix(".length").write_text(str(self.length))
 
     @classmethod
-    def load(cls, stem: Path) -> "Syllables":
+    def load(cls, stem: Path, normalisation: Normalisation | None = None) -> "Syllables":
         assert stem.with_suffix(".length").read_text() == "2"
-        return super().load(stem)
+        return super().load(stem, normalisation)
 
     def to_dict(self) -> dict:
         return {**super().to_dict(), "length": self.length}
@@ -166,7 +172,69 @@ def test_two_tokenizers_of_one_kind_stay_separate(tmp_path: Path, kind) -> None:
 def test_the_index_has_kind_and_version(tmp_path: Path) -> None:
     save_tokenizers(tmp_path, *train_tokenizers(SOURCE, TARGET, TokenizerConfig(vocab_size=150)))
     index = json.loads((tmp_path / "tokenizer.json").read_text())
-    assert index == {"format_version": 1, "joint": True, "source": "bpe", "target": "bpe"}
+    assert index == {"format_version": 1, "joint": True, "source": "bpe", "target": "bpe", "normalisation": "plain"}
+
+
+def older_tokenizer(kind, lines: list[str]) -> Tokenizer:
+    """Return a tokenizer as older versions trained it: only the white space of the lines was normalised."""
+    match kind:
+        case "words" | "characters":
+            row = {"words": WordTokenizer, "characters": CharacterTokenizer}[kind]
+            return row(Vocabulary.build(map(row.cut, lines)))
+        case _:
+            model = BytesIO()
+            ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+            settings = {"vocab_size": 200, "hard_vocab_limit": False, "normalization_rule_name": "identity"}
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(lines), model_writer=model, model_type=kind, minloglevel=2, **ids, **settings
+            )
+            return SentencePieceTokenizer(kind, model.getvalue())
+
+
+def without_the_name(folder: Path) -> None:
+    """Make a folder of tokenizers what an older version wrote."""
+    index = json.loads((folder / "tokenizer.json").read_text())
+    del index["normalisation"]
+    (folder / "tokenizer.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize("kind", TRAINABLE)
+@pytest.mark.parametrize(
+    ("line", "normalisation"),
+    [("une année d'été", "plain"), ("une anne\u0301e d'e\u0301te\u0301", "spaces"), ("l'an\u00adnée", "spaces")],
+)
+def test_an_older_run_reads_texts_as_it_was_trained(
+    tmp_path: Path, kind, line: str, normalisation: Normalisation
+) -> None:
+    older = older_tokenizer(kind, [*SOURCE, line])
+    save_tokenizers(tmp_path, older, older)
+    without_the_name(tmp_path)
+    for _ in range(2):
+        tokenizer, _ = load_tokenizers(tmp_path)
+        assert tokenizer.normalisation == normalisation
+        assert tokenizer.decode(tokenizer.encode(line)) == line
+        save_tokenizers(tmp_path, tokenizer, tokenizer)
+        assert json.loads((tmp_path / "tokenizer.json").read_text())["normalisation"] == normalisation
+
+
+@pytest.mark.parametrize("kind", TRAINABLE)
+def test_a_new_tokenizer_is_plain_whatever_its_tokens(tmp_path: Path, kind) -> None:
+    config = TokenizerConfig(kind=kind, vocab_size=100, joint=False)
+    source, target = train_tokenizers(["แมวสีดำนอน", "ที่นี่"], ["l'anne\u0301e"], config)
+    save_tokenizers(tmp_path, source, target)
+    source, target = load_tokenizers(tmp_path)
+    assert (source.normalisation, target.normalisation) == ("plain", "plain")
+    assert target.decode(target.encode("l'an\u00adne\u0301e")) == "l'année"
+    without_the_name(tmp_path)
+    source, target = load_tokenizers(tmp_path)
+    assert (source.normalisation, target.normalisation) == ("spaces", "plain")
+    save_tokenizers(tmp_path, source, target)
+    assert "normalisation" not in json.loads((tmp_path / "tokenizer.json").read_text())
+
+
+@pytest.mark.parametrize("kind", TRAINABLE)
+def test_the_page_is_told_only_of_older_normalisations(kind) -> None:
+    assert "normalisation" not in joint(kind).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -177,6 +245,10 @@ def test_the_index_has_kind_and_version(tmp_path: Path) -> None:
         ({"format_version": 1, "joint": True, "source": "bpe"}, CheckpointError),
         ({"format_version": 1, "joint": True, "source": "word", "target": "word"}, CheckpointError),
         ({"format_version": 1, "joint": False, "source": "words"}, CheckpointError),
+        (
+            {"format_version": 1, "joint": True, "source": "words", "target": "words", "normalisation": "NFD"},
+            CheckpointError,
+        ),
     ],
 )
 def test_a_damaged_folder_is_an_error(tmp_path: Path, index: dict, error: type[Exception]) -> None:

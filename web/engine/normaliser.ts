@@ -1,12 +1,11 @@
 // The normalisation of a sentencepiece model: it replaces characters, and removes or marks spaces.
-import { bytesOf } from "./tensor.ts";
+import { bytesOf, utf8Of } from "./tensor.ts";
 
 import type { CutterData } from "./types.ts";
 /** A replacement, and the number of bytes that it replaces. */
 type Rule = [replacement: string, length: number];
 
 const SPACE_MARK = "▁";
-const UTF8 = { fatal: false, ignoreBOM: true };
 
 /** Returns a function that normalises a text but leaves `symbols`, the user-defined pieces, as they are. */
 export function makeNormaliser(
@@ -16,8 +15,8 @@ export function makeNormaliser(
   const ruleAt = rules(bytesOf(characters), symbols);
   const space = escaped ? SPACE_MARK : " ";
   return (text) => {
-    const bytes = new TextEncoder().encode(text);
-    if (bytes.length === 0) return "";
+    const bytes = utf8Of(text);
+    if (!bytes.length) return "";
     let normal = "";
     for (let at = 0, dropsSpaces = trimmed; at < bytes.length;) {
       const [replacement, length] = ruleAt(bytes, at);
@@ -49,10 +48,8 @@ function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8
   const size = table.length > 4 ? view.getUint32(0, true) : 0;
   const units = Uint32Array.from({ length: size / 4 }, (_, i) => view.getUint32(4 + 4 * i, true));
   const replacements = table.subarray(4 + size);
-  const decoder = new TextDecoder("utf-8", UTF8);
-  const written = symbols
-    .map((symbol) => new TextEncoder().encode(symbol))
-    .sort((a, b) => b.length - a.length);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const written = symbols.map(utf8Of).sort((a, b) => b.length - a.length);
   return (bytes, at) => {
     const symbol = written.find((one) => one.every((byte, i) => byte === bytes[at + i]));
     if (symbol) return [decoder.decode(symbol), symbol.length];

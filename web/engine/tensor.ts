@@ -10,6 +10,11 @@ export function tensor(shape: number[], data: Float32Array | null = null): Tenso
   return { shape, data: data ?? new Float32Array(shape.reduce((product, length) => product * length, 1)) };
 }
 
+/** Returns a text as UTF-8. */
+export function utf8Of(text: string) {
+  return new TextEncoder().encode(text);
+}
+
 /** Returns the bytes of base64 text, of a buffer or of a view. */
 export function bytesOf(data: Bytes) {
   if (typeof data !== "string") {

@@ -1,16 +1,17 @@
 // Converts texts to ids and back exactly as glassformer.text does: words, characters, and sentencepiece models. Each
 // kind of tokenizer has a row in TOKENIZER_KINDS.
 
-import { largestPlace } from "./tensor.ts";
+import { largestPlace, utf8Of } from "./tensor.ts";
 import { makeNormaliser } from "./normaliser.ts";
 
 import type { JoinerData, MarianData, PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.ts";
 type Cutter = Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] };
 interface TokenizerKind {
   make(data: any): Cutter;
-  normalise(text: string): string;
-  suggestsTokens: boolean;
-  spaceIsToken: boolean;
+  /** Whether texts are not normalised before the tokenizer cuts them. */
+  raw?: boolean;
+  suggestsTokens?: boolean;
+  spaceIsToken?: boolean;
 }
 interface Piece {
   piece: string;
@@ -38,50 +39,33 @@ export function makeTokenizer(data: TokenizerData | RecordedTexts): Tokenizer {
     );
   }
   const { encode, join, split } = kind.make(data);
+  const normalise = (text: string) => (kind.raw ? text : normaliseText(text, data.normalisation));
   return {
     kind: data.kind,
-    suggestsTokens: kind.suggestsTokens,
-    spaceIsToken: kind.spaceIsToken,
+    suggestsTokens: !!kind.suggestsTokens,
+    spaceIsToken: !!kind.spaceIsToken,
     eosId: data.with_eos === false ? PAD_ID : EOS_ID,
-    encode: (text) => encode(kind.normalise(text)),
+    encode: (text) => encode(normalise(text)),
     decode: (ids) => join(checkedIds(ids, data.tokens).filter((id) => id >= UNKNOWN_ID)),
     tokens: (ids) => checkedIds(ids, data.tokens).map((id) => data.tokens[id]),
-    split: (text) => split(kind.normalise(text)),
+    split: (text) => split(normalise(text)),
   };
 }
 
 const TOKENIZER_KINDS: Record<string, TokenizerKind> = {
   words: {
     make: (data) => lookupTokenizer(data, splitWords, joinWords, straightened),
-    normalise: normaliseText,
     suggestsTokens: true,
-    spaceIsToken: false,
   },
   characters: {
     make: (data) => lookupTokenizer(data, splitCharacters, joinCharacters, (token) => token),
-    normalise: normaliseText,
     suggestsTokens: true,
     spaceIsToken: true,
   },
-  bpe: {
-    make: (data: PieceData) => pieceTokenizer(data, mergedPieces),
-    normalise: normaliseText,
-    suggestsTokens: false,
-    spaceIsToken: false,
-  },
-  unigram: {
-    make: (data: PieceData) => pieceTokenizer(data, likeliestPieces),
-    normalise: normaliseText,
-    suggestsTokens: false,
-    spaceIsToken: false,
-  },
-  marian: {
-    make: (data: MarianData) => marianTokenizer(data),
-    normalise: (text) => text, // the sentencepiece model has its own normalisation
-    suggestsTokens: false,
-    spaceIsToken: false,
-  },
-  recorded: { make: recordedTexts, normalise: normaliseText, suggestsTokens: false, spaceIsToken: false },
+  bpe: { make: (data: PieceData) => pieceTokenizer(data, mergedPieces) },
+  unigram: { make: (data: PieceData) => pieceTokenizer(data, likeliestPieces) },
+  marian: { make: marianTokenizer, raw: true }, // the sentencepiece model has its own normalisation
+  recorded: { make: recordedTexts },
 };
 
 /** Returns the ids as an Array; throws for an id without a token. */
@@ -97,6 +81,15 @@ function checkedIds(ids: number[], tokens: Record<number, string>) {
 // eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
 const SPACES_AT_ENDS = new RegExp(`^${SPACES.source}|${SPACES.source}$`, "g");
+// What follows equals glassformer.text.normalisation, which explains the order of the steps.
+const REMOVED = /[\xad\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
+const UNSPACED =
+  "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd" +
+  "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\u{20000}-\u{3ffff}]";
+/* eslint-disable no-misleading-character-class -- the ends of ranges may be combining marks */
+const NOT_BEFORE_LETTERS = new RegExp(`\u200b+(?!\u200b|(?!\\p{M})${UNSPACED})`, "gu");
+const AFTER_LETTERS = new RegExp(`(${UNSPACED}\u200b)?\u200b*`, "gu");
+/* eslint-enable no-misleading-character-class */
 
 /** Returns {encode, join, split} for the texts of a recording. */
 function recordedTexts({ tokens, texts }: RecordedTexts): Cutter {
@@ -116,12 +109,20 @@ function recordedTexts({ tokens, texts }: RecordedTexts): Cutter {
   };
 }
 
-/** Returns the text with each run of white space replaced by one space, and trimmed. */
-function normaliseText(text: string) {
-  return text
-    .split(SPACES)
-    .filter((word) => word !== "")
-    .join(" ");
+/**
+ * Returns the text with each run of white space replaced by one space, and trimmed; unless the normalisation is
+ * "spaces", also with composed letters and without invisible characters.
+ */
+function normaliseText(text: string, normalisation?: string) {
+  if (normalisation !== "spaces") {
+    text = text
+      .replace(REMOVED, "")
+      .replaceAll("\u2011", "-")
+      .replace(NOT_BEFORE_LETTERS, "")
+      .normalize()
+      .replace(AFTER_LETTERS, "$1");
+  }
+  return text.split(SPACES).filter(Boolean).join(" ");
 }
 
 // --- words and characters: cut by a rule, then looked up in a vocabulary
@@ -282,7 +283,7 @@ function languageCode(text: string) {
 
 /** Returns the characters of a text; each of the user-defined symbols counts as one character. */
 function withSymbols(text: string, symbols: string[]) {
-  if (symbols.length === 0) return [...text];
+  if (!symbols.length) return [...text];
   const longestFirst = symbols.toSorted((a, b) => b.length - a.length);
   const parts = [];
   for (let at = 0; at < text.length; at += parts[parts.length - 1].length) {
@@ -322,7 +323,7 @@ function pieceModel({ tokens, scores, types }: Pick<PieceData, "tokens" | "score
 
 /** Returns the score that sentencepiece gives to a user-defined piece. */
 function symbolScore(symbol: string) {
-  return SYMBOL_SCORE * (new TextEncoder().encode(symbol).length - 1);
+  return SYMBOL_SCORE * (utf8Of(symbol).length - 1);
 }
 
 /** Returns the byte of a piece such as "<0x41>". */
@@ -435,7 +436,7 @@ function spelledPieces({ byteIds }: PieceModel, pieces: Piece[]) {
 }
 
 function bytePieces(byteIds: PieceModel["byteIds"], piece: string) {
-  return Array.from(new TextEncoder().encode(piece), (byte) => ({
+  return Array.from(utf8Of(piece), (byte) => ({
     piece: `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
     id: byteIds.get(byte) as number,
   }));

@@ -380,6 +380,8 @@ export type Engine = LiveEngine | DistantEngine | RecordedEngine;
 export interface TokenizerData {
   kind: string;
   tokens: string[];
+  /** "spaces" if only white space is normalised, as in older versions of glassformer. */
+  normalisation?: string;
   /** Whether each text begins with `<bos>`; only for words and characters. */
   with_bos?: boolean;
   /** Whether each source ends with `<eos>`; true by default. */
@@ -397,6 +399,7 @@ export interface RecordedTexts {
   kind: "recorded";
   tokens: Record<number, string>;
   texts: [text: string, ids: number[]][];
+  normalisation?: string;
   with_eos?: boolean;
 }
 

@@ -21,6 +21,11 @@ export function withAttributes<One extends Element>(one: One, attributes: Record
   return one;
 }
 
+/** Returns the attributes of an element that readers can press; the stage's keys move the focus to it. */
+export function pressable(label: string) {
+  return { role: "button", tabindex: -1, "aria-label": label };
+}
+
 /** Returns a remark in small type. */
 export function remark(...content: Child[]) {
   return element("span", { class: "gf-note" }, ...content);

@@ -75,7 +75,7 @@ class Lexicon:
         known: dict[str, dict[Symbols, None]] = defaultdict(dict)
         for word, target in pairs:
             # Comparing interned symbols is faster.
-            known[normalise(word)][tuple(map(intern, self._tokenizer.split(target)))] = None
+            known[normalise(word, "plain")][tuple(map(intern, self._tokenizer.split(target)))] = None
         self.words: KnownWords = {word: tuple(targets) for word, targets in known.items()}
         """The targets of each known word, in the order of the corpus."""
         mirrored = {word[::-1]: [one[::-1] for one in targets] for word, targets in self.words.items()}
@@ -112,7 +112,7 @@ class Lexicon:
         The confidence is the probability that at least one analogy holds, times the target's share of the evidence. The
         word's own targets in the corpus are not used.
         """
-        word = normalise(word)
+        word = normalise(word, "plain")
         evidence: dict[Symbols, float] = defaultdict(float)
         for target, share, stem in self._derived(word):
             evidence[target] -= math.log1p(-share) * stem / len(word)

@@ -43,14 +43,14 @@ class Items:
     def of(cls, lines: Iterable[Sequence[str]], *, group: bool, blank: Sequence[int] = ()) -> "Items":
         """Return the items of these lines; a line is a source followed by its references.
 
-        With `group`, all lines whose sources are equal up to white space form one item with all their references; items
-        are in order of first appearance. Otherwise, each line is one item.
+        With `group`, all lines whose normalised sources are equal form one item with all their references; items are in
+        order of first appearance. Otherwise, each line is one item.
         """
         found: dict[str | int, tuple[str, dict[str, None]]] = {}
         numbers: dict[str | int, int] = {}
         places = []
         for line, (source, *references) in enumerate(lines):
-            key = normalise(source) if group else line
+            key = normalise(source, "plain") if group else line
             places.append(numbers.setdefault(key, len(numbers)))
             found.setdefault(key, (source, {}))[1].update(dict.fromkeys(references))
         return cls(

@@ -1,8 +1,8 @@
 """Scores of translations against references, each with a signature that says how it was computed.
 
 BLEU and chrF are computed by sacrebleu. For each line, a metric takes one hypothesis, and one or several equally valid
-references. Every metric is a function of counts summed over the lines, so that significance tests can resample the
-lines (see `glassformer.evaluation.significance`).
+references. Texts are compared in Unicode's normal form C (NFC). Every metric is a function of counts summed over the
+lines, so that significance tests can resample the lines (see `glassformer.evaluation.significance`).
 
 Two metrics are called WER in the literature. "wer" counts the words to edit within lines, as in speech recognition.
 "word_error" is the WER of the literature on pronunciation: each line is one word, and the value is the share of wrong
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,8 @@ class Metric:
         Raises:
             DataError: the numbers of hypotheses and references differ, or are 0.
         """
-        return self.count_in(hypotheses, _choices(hypotheses, references))
+        choices = [list(map(_composed, several)) for several in _choices(hypotheses, references)]
+        return self.count_in(list(map(_composed, hypotheses)), choices)
 
     def __call__(self, hypotheses: Sequence[str], references: References) -> Score:
         """Return the score.
@@ -275,6 +277,10 @@ def _choices(hypotheses: Sequence[str], references: References) -> Choices:
         if not several:
             raise DataError(f"references, line {number}: expected at least one reference, got none")
     return choices
+
+
+def _composed(text: str) -> str:
+    return normalize("NFC", text)
 
 
 def _bleu(language: str, **options: bool) -> Metric:

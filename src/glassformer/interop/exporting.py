@@ -23,6 +23,7 @@ __all__ = [
     "have_one_vocabulary",
     "is_written_by_us",
     "languages_of",
+    "normalising",
     "replaced_file",
     "replaced_folder",
     "sentencepiece_model",
@@ -142,6 +143,24 @@ def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:
             'tokenizer.kind = "unigram"'
         )
     return model
+
+
+def normalising(tokenizer: Tokenizer, program: str) -> str:
+    """Return a sentence about what to do with texts before a program cuts them with a tokenizer's sentencepiece model.
+
+    The sentence has no full stop. It is "" if the model has a normalisation of its own.
+    """
+    match tokenizer.normalisation:
+        case "plain":
+            steps = (
+                "compose its letters (Unicode NFC), remove invisible characters such as soft hyphens and marks of the "
+                "writing direction, and replace every run of white space by one space"
+            )
+        case "spaces":
+            steps = "replace every run of white space by one space"
+        case None:
+            return ""
+    return f"before you give a text to {program}, {steps}: glassformer does this itself, {program} does not"
 
 
 def have_one_vocabulary(bundle: Bundle) -> bool:

@@ -19,7 +19,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.toml import from_dict, model_config, model_section
 from glassformer.system.files import check_regular
-from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.normalisation import SPACE_MARK, Normalisation
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
 
@@ -283,21 +283,28 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
 
 
 def lookup_tokenizer(
-    kind: LookupKind | None, tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
+    kind: LookupKind | None,
+    tokens: Sequence[str],
+    *,
+    normalisation: Normalisation | None = None,
+    with_bos: bool = False,
+    with_eos: bool = True,
 ) -> Tokenizer:
     """Return a tokenizer of words or characters with these tokens, listed by id; the special tokens come first.
 
-    With None, the tokens are characters if each is a single character, except tokens such as <mask> or [MASK].
+    Without a kind, the tokens are characters if each is a single character, except tokens such as <mask> or [MASK].
+    Without a normalisation, the tokens show it.
 
     Raises:
         VocabularyError: the tokens are not a vocabulary.
     """
+    how: dict[str, Any] = {"normalisation": normalisation, "with_bos": with_bos, "with_eos": with_eos}
     match kind or _kind(tokens[len(SPECIALS) :]):
         case "words":
-            return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
+            return WordTokenizer(Vocabulary(tuple(tokens)), **how)
         case "characters":
             characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
-            return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
+            return CharacterTokenizer(Vocabulary(characters), **how)
 
 
 def _kind(tokens: Iterable[str]) -> LookupKind:

@@ -260,7 +260,7 @@ class _Distillation:
             part, statuses = list(islice(pairs, PART_LINES)), there[first]
             translations = list(islice(given, len(part)))
             if statuses is None:
-                left_out = [known.get(normalise(source), "") for source, _ in part]
+                left_out = [known.get(normalise(source, "plain"), "") for source, _ in part]
                 translations = translations or self.teacher.translate(part, left_out, whole=self.labelled)
                 records = self.teacher.records(part, first, translations, left_out)
                 write_records(path, records)
@@ -286,7 +286,7 @@ def _count(corpus: Corpus) -> int:
 
 def _sources(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, str]:
     """Return a mapping from the normalised source of each pair to the name under which `pairs` lists the pair."""
-    return {normalise(source): name for name, some in pairs.items() for source, _ in some}
+    return {normalise(source, "plain"): name for name, some in pairs.items() for source, _ in some}
 
 
 def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:

@@ -3,20 +3,23 @@
 from collections.abc import Iterable
 
 from glassformer.text.lookup import LookupTokenizer
-from glassformer.text.normalisation import SPACE_MARK, normalise
+from glassformer.text.normalisation import SPACE_MARK
 
 __all__ = ["CharacterTokenizer"]
 
 
 class CharacterTokenizer(LookupTokenizer):
-    """Code points, numbered by a vocabulary: join(split(text)) == normalise(text) for every text."""
+    """Code points, numbered by a vocabulary.
+
+    join(split(text)) == normalise(text, normalisation) for every text.
+    """
 
     kind = "characters"
 
     @staticmethod
-    def split(text: str) -> list[str]:
-        """Return the code points of the normalised text, with "▁" for a space."""
-        return list(normalise(text).replace(" ", SPACE_MARK))
+    def cut(text: str) -> list[str]:
+        """Return the code points of a normalised text, with "▁" for a space."""
+        return list(text.replace(" ", SPACE_MARK))
 
     @staticmethod
     def join(tokens: Iterable[str]) -> str:

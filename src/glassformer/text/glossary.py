@@ -5,7 +5,6 @@ term; a translation needs one of them. If the target term equals the source term
 """
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from glassformer.errors import DataError, counted, quoted, remedy
 from glassformer.system.files import check_width
 from glassformer.text.casing import CASINGS, LowerCase, capitalised, casing_of, folded, lower_case
 from glassformer.text.links import Span
-from glassformer.text.normalisation import normalise
+from glassformer.text.normalisation import normalise, plain
 from glassformer.text.word_edges import is_apart
 
 __all__ = ["Glossary", "GlossaryEntry", "Term"]
@@ -69,14 +68,14 @@ class _Spelling(NamedTuple):
 
     entry: GlossaryEntry
     composed: str
-    """The source term with composed letters."""
+    """The source term with composed letters and without invisible characters."""
     lower: Mapping[str, LowerCase]
     """The source term in lower case, by casing."""
 
     @classmethod
     def of(cls, entry: GlossaryEntry) -> "_Spelling":
         lower = {casing: lower_case(entry.source, casing) for casing in CASINGS}
-        return cls(entry, unicodedata.normalize("NFC", entry.source), lower)
+        return cls(entry, plain(entry.source), lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +185,10 @@ class Glossary:
 
 
 def _entry(place: str, source: str, target: str) -> GlossaryEntry:
-    forms = tuple(dict.fromkeys(map(normalise, target.split(FORMS)))) if source.strip() != target.strip() else None
-    entry = GlossaryEntry(source=normalise(source), forms=forms or (normalise(source),))
+    # as tokenizers read and write texts
+    term, *others = (normalise(text, "plain") for text in (source, *target.split(FORMS)))
+    forms = tuple(dict.fromkeys(others)) if source.strip() != target.strip() else (term,)
+    entry = GlossaryEntry(source=term, forms=forms)
     for name, term in (("source term", entry.source), *(("target term", form) for form in entry.forms)):
         if not any(character.isalnum() for character in term):
             raise DataError(f"{place}: expected a {name} with a letter or a digit, got {quoted(term)}; correct it")
@@ -209,7 +210,7 @@ def _first_unit(term: str) -> str:
 
 def _entry_of(spellings: Sequence[_Spelling], found: str, language: str) -> GlossaryEntry | None:
     """Return the entry whose source term is a word that was found in a text; the most similar spelling counts first."""
-    composed, casing, word = unicodedata.normalize("NFC", found), casing_of(language), lower_case(found, language)
+    composed, casing, word = plain(found), casing_of(language), lower_case(found, language)
     # In capitals, a single letter keeps its accent: Ή is the capital of ή (or), because Η is an article.
     is_bare = len(found) > 1 and found.isupper()
 

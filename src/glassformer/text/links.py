@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.normalisation import SPACE_MARK, normalise
 from glassformer.text.reversal import ReversedTokenizer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import UNSPACED
@@ -115,20 +115,24 @@ def _word() -> re.Pattern[str]:
 def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
     """Return, for each source token except `<eos>`, the indices of the words of the text that contain its letters.
 
-    The indices are empty for a token outside all words. They are empty for all tokens if the tokenizer's normalisation
-    joins or splits words.
+    The words are those of the text before its normalisation. The indices are empty for a token outside all words. They
+    are empty for all tokens if an imported model's normalisation joins or splits words.
     """
     tokens = tokenizer.split(text)
     before = len(tokenizer.encode(text)) - len(tokens)  # 1 if the tokenizer puts `<bos>` first
-    found, count = _words_of_tokens(tokenizer.join, tokens)
-    return [*[range(0)] * before, *(found if count == len(word_spans(text)) else [range(0)] * len(tokens))]
+    read, words = tokenizer.join(tokens), _words(text)
+    letters = [_letters(normalise(word, tokenizer.normalisation or "spaces")) for word in words]
+    if "".join(letters) != _letters(read):  # an imported model's own normalisation, or letters as bytes
+        letters = list(map(_letters, _words(read)))
+    found = _words_of_tokens(tokenizer.join, tokens, letters)
+    return [*[range(0)] * before, *(found if len(letters) == len(words) else [range(0)] * len(tokens))]
 
 
 def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
     """Return, for each target token, the indices of the words of the decoded text that contain its letters."""
     if isinstance(tokenizer, ReversedTokenizer):
         return target_words(tokenizer.forward, ids[::-1])[::-1]
-    return _words_of_tokens(tokenizer.decode, ids)[0]
+    return _words_of_tokens(tokenizer.decode, ids, list(map(_letters, _words(tokenizer.decode(ids)))))
 
 
 def link_words(
@@ -227,19 +231,22 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
     return path[::-1]
 
 
-def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> tuple[list[range], int]:
-    """Return, for each token, the indices of the words that contain its letters; and the number of words."""
-    text = join(tokens)
-    ends = list(accumulate(end - begin for begin, end in word_spans(text)))
+def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T], words: Sequence[str]) -> list[range]:
+    """Return, for each token, the indices of the words that contain its letters; a word is given by its letters."""
+    ends = list(accumulate(map(len, words)))
     # The bytes of an incomplete letter may be counted as several letters.
-    letters = [*accumulate((_letters(join(tokens[:end])) for end in range(len(tokens), 0, -1)), min), 0][::-1]
-    found = (
+    counts = (len(_letters(join(tokens[:end]))) for end in range(len(tokens), 0, -1))
+    letters = [*accumulate(counts, min), 0][::-1]
+    return [
         range(bisect_right(ends, first), bisect_left(ends, last) + 1) if first < last else range(0)
         for first, last in pairwise(letters)
-    )
-    return list(found), len(ends)
+    ]
 
 
-def _letters(text: str) -> int:
-    """Return the number of characters of a text, without white space."""
-    return sum(map(len, text.replace(SPACE_MARK, " ").split()))
+def _words(text: str) -> list[str]:
+    return [text[begin:end] for begin, end in word_spans(text)]
+
+
+def _letters(text: str) -> str:
+    """Return the characters of a text, without white space and zero-width spaces."""
+    return "".join(text.replace(SPACE_MARK, " ").replace("\u200b", " ").split())

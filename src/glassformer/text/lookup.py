@@ -7,6 +7,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError, VocabularyError
 from glassformer.system.files import read_json, write_json
+from glassformer.text.normalisation import Normalisation, normalisation_of, normalise
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
 __all__ = ["LookupTokenizer"]
@@ -20,8 +21,17 @@ class LookupTokenizer(ABC):
     kind: str
     pad_id, bos_id, unk_id = PAD_ID, BOS_ID, UNK_ID
 
-    def __init__(self, vocabulary: Vocabulary, *, with_bos: bool = False, with_eos: bool = True) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        normalisation: Normalisation | None = None,
+        with_bos: bool = False,
+        with_eos: bool = True,
+    ) -> None:
         self.vocabulary = vocabulary
+        self.normalisation = normalisation or normalisation_of(vocabulary.tokens)
+        """How texts are normalised; by default, as the vocabulary shows."""
         self.with_bos = with_bos
         """Whether each text begins with `<bos>`, as the sources of many imported models do."""
         self.eos_id = EOS_ID if with_eos else PAD_ID
@@ -29,13 +39,13 @@ class LookupTokenizer(ABC):
 
     @staticmethod
     @abstractmethod
-    def split(text: str) -> list[str]:
-        """Return the text's tokens, including tokens outside the vocabulary."""
+    def cut(text: str) -> list[str]:
+        """Return the tokens of a normalised text, including tokens outside the vocabulary."""
 
     @staticmethod
     @abstractmethod
     def join(tokens: Iterable[str]) -> str:
-        """Return the text of these tokens: the inverse of `split`."""
+        """Return the text of these tokens: the inverse of `cut`."""
 
     @classmethod
     def train(cls, lines: Iterable[str], vocab_size: int) -> "LookupTokenizer":
@@ -43,10 +53,15 @@ class LookupTokenizer(ABC):
 
         The vocabulary has at most `vocab_size` tokens, including the special tokens.
         """
-        return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size))
+        cuts = (cls.cut(normalise(line, "plain")) for line in lines)
+        return cls(Vocabulary.build(cuts, max_size=vocab_size), normalisation="plain")
 
     def __len__(self) -> int:
         return len(self.vocabulary)
+
+    def split(self, text: str) -> list[str]:
+        """Return the text's tokens, including tokens outside the vocabulary."""
+        return self.cut(normalise(text, self.normalisation))
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's tokens, without `<eos>`; unknown tokens are `<unk>`."""
@@ -88,8 +103,8 @@ class LookupTokenizer(ABC):
         write_json(stem.with_suffix(LOOKUP_SUFFIX), self._data())
 
     @classmethod
-    def load(cls, stem: Path) -> "LookupTokenizer":
-        """Return the tokenizer that `save` wrote under this stem.
+    def load(cls, stem: Path, normalisation: Normalisation | None = None) -> "LookupTokenizer":
+        """Return the tokenizer that `save` wrote under this stem, with this normalisation.
 
         Raises:
             CheckpointError: the file is missing or damaged, or written by a newer glassformer.
@@ -102,16 +117,18 @@ class LookupTokenizer(ABC):
             raise CheckpointError(f"{path}: expected a list of strings under 'tokens', as in a vocabulary file")
         ends = {"with_bos": content.get("with_bos", False) is True, "with_eos": content.get("with_eos", True) is True}
         try:
-            return cls(Vocabulary(tuple(tokens)), **ends)
+            return cls(Vocabulary(tuple(tokens)), normalisation=normalisation, **ends)
         except VocabularyError as error:
             raise VocabularyError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and "with_bos" and "with_eos".
+        """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and other fields.
 
-        "with_bos" is included only if it is True, and "with_eos" only if it is False.
+        "with_bos" is included only if it is True, "with_eos" only if it is False, and "normalisation" only if it is not
+        "plain".
         """
-        return {"kind": self.kind, **self._data()}
+        normalisation = {} if self.normalisation == "plain" else {"normalisation": self.normalisation}
+        return {"kind": self.kind, **normalisation, **self._data()}
 
     def _data(self) -> dict[str, Any]:
         begins = {"with_bos": True} if self.with_bos else {}

@@ -52,6 +52,7 @@ class MarianTokenizer:
     """
 
     kind = "marian"
+    normalisation = None
     pad_id, bos_id, unk_id = PAD_ID, BOS_ID, UNK_ID
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.errors import VocabularyError
 
 if TYPE_CHECKING:
+    from glassformer.text.normalisation import Normalisation
     from glassformer.text.tokenizer import SubwordTokenizer, Tokenizer
 
 __all__ = ["ReversedSubwordTokenizer", "ReversedTokenizer", "forward_of", "from_right_to_left"]
@@ -29,6 +30,11 @@ class ReversedTokenizer:
     def kind(self) -> str:
         """How texts are cut: a key of `TOKENIZER_KINDS`."""
         return self.forward.kind
+
+    @property
+    def normalisation(self) -> "Normalisation | None":
+        """How texts are normalised; None if the kind has a normalisation of its own."""
+        return self.forward.normalisation
 
     @property
     def pad_id(self) -> int:

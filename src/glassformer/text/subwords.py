@@ -1,7 +1,8 @@
 """Texts as subwords: pieces learned by sentencepiece, by byte-pair encoding or as a unigram model.
 
 The model is stored in sentencepiece's own format, which other software can read. Its normalisation rule is "identity",
-so that only `normalise` changes a text, as for words and characters.
+so that only `normalise` changes a text, as for words and characters. Other software normalises no text before the
+model cuts it: an export's model card says what to do.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.errors import CheckpointError, DataError, VocabularyError, quoted, shortened
 from glassformer.system.files import read_bytes
-from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
+from glassformer.text.normalisation import SPACE_MARK, Normalisation, is_normal, normalisation_of, normalise
 from glassformer.text.subword_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, check_ids
 
@@ -45,7 +46,13 @@ TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 class SentencePieceTokenizer:
     """A sentencepiece model as a tokenizer.
 
-    decode(encode(text)) == normalise(text) if the model has all characters of the text, or has byte fallback.
+    decode(encode(text)) == normalise(text, normalisation) if the model has all characters of the text, or has byte
+    fallback.
+
+    Args:
+        kind: the kind of the model.
+        model: the sentencepiece model, with our special tokens.
+        normalisation: how texts are normalised; by default, as the model's pieces show.
 
     Raises:
         VocabularyError: `model` is not a sentencepiece model, or its special tokens do not have the ids of `SPECIALS`.
@@ -53,10 +60,13 @@ class SentencePieceTokenizer:
 
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
-    def __init__(self, kind: Literal["bpe", "unigram"], model: bytes) -> None:
+    def __init__(
+        self, kind: Literal["bpe", "unigram"], model: bytes, normalisation: Normalisation | None = None
+    ) -> None:
         self.kind = kind
         self.model = model
         self._processor = _processor(model)
+        self.normalisation = normalisation or normalisation_of(self.tokens(range(len(self))))
 
     @classmethod
     def train(
@@ -77,7 +87,7 @@ class SentencePieceTokenizer:
         """
         from sentencepiece import SentencePieceTrainer
 
-        model, normal = BytesIO(), [normalise(line) for line in lines]
+        model, normal = BytesIO(), [normalise(line, "plain") for line in lines]
         try:
             SentencePieceTrainer.train(
                 sentence_iterator=iter(normal),  # a Ctrl-C inside a Python iterator would become a RuntimeError here
@@ -98,7 +108,7 @@ class SentencePieceTokenizer:
         except RuntimeError as error:
             others = {"special tokens": len(SPECIALS), "symbols": len(symbols), "bytes": 256 * byte_fallback}
             raise VocabularyError(_why_none(normal, str(error), others)) from error
-        return cls(kind, model.getvalue())
+        return cls(kind, model.getvalue(), "plain")
 
     def __len__(self) -> int:
         return self._processor.get_piece_size()
@@ -109,7 +119,7 @@ class SentencePieceTokenizer:
         Raises:
             DataError: the text holds half a surrogate pair, which is not a character.
         """
-        ids: list[int] = self._processor.encode(_checked(text))
+        ids: list[int] = self._processor.encode(self._checked(text))
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
@@ -120,7 +130,7 @@ class SentencePieceTokenizer:
         """
         if len(texts) == 1:  # for a list, sentencepiece starts a thread, which takes longer than encoding one text
             return [self.encode(texts[0])]
-        ids: list[list[int]] = self._processor.encode(_all_checked(texts), num_threads=1)
+        ids: list[list[int]] = self._processor.encode(self._all_checked(texts), num_threads=1)
         return ids
 
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
@@ -180,7 +190,7 @@ class SentencePieceTokenizer:
         Raises:
             DataError: the text holds half a surrogate pair, which is not a character.
         """
-        pieces: list[str] = self._processor.encode(_checked(text), out_type=str)
+        pieces: list[str] = self._processor.encode(self._checked(text), out_type=str)
         return pieces
 
     @staticmethod
@@ -193,8 +203,10 @@ class SentencePieceTokenizer:
         stem.with_suffix(SENTENCEPIECE_SUFFIX).write_bytes(self.model)
 
     @classmethod
-    def load(cls, kind: Literal["bpe", "unigram"], stem: Path) -> "SentencePieceTokenizer":
-        """Return the tokenizer that `save` wrote under this stem.
+    def load(
+        cls, kind: Literal["bpe", "unigram"], stem: Path, normalisation: Normalisation | None = None
+    ) -> "SentencePieceTokenizer":
+        """Return the tokenizer that `save` wrote under this stem, with this normalisation.
 
         Raises:
             CheckpointError: the file cannot be read.
@@ -202,19 +214,34 @@ class SentencePieceTokenizer:
         """
         path = stem.with_suffix(SENTENCEPIECE_SUFFIX)
         try:
-            return cls(kind, read_bytes(path))
+            return cls(kind, read_bytes(path), normalisation)
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}; copy the file again") from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer as plain data: "kind", and the lists "tokens", "scores" and "types", indexed by id.
 
-        Scores and types are sentencepiece's numbers.
+        Scores and types are sentencepiece's numbers. "normalisation" is included only if it is not "plain".
 
         Raises:
             VocabularyError: the explorer's page cannot tokenize texts as this model does.
         """
-        return {"kind": self.kind, **_pieces(self.model)}
+        normalisation = {} if self.normalisation == "plain" else {"normalisation": self.normalisation}
+        return {"kind": self.kind, **normalisation, **_pieces(self.model)}
+
+    def _all_checked(self, texts: Sequence[str]) -> list[str]:
+        """Return what `_checked` returns for each text, faster: one check covers many texts that need no change."""
+        checked: list[str] = []
+        for begin in range(0, len(texts), LOOKED_AT_TOGETHER):
+            some = texts[begin : begin + LOOKED_AT_TOGETHER]
+            checked += some if is_normal(" ".join(some)) else map(self._checked, some)
+        return checked
+
+    def _checked(self, text: str) -> str:
+        if is_normal(text):
+            return text
+        check_characters(text)
+        return normalise(text, self.normalisation)
 
 
 def _why_none(lines: Sequence[str], error: str, others: Mapping[str, int]) -> str:
@@ -293,22 +320,6 @@ def _processor(model: bytes) -> "SentencePieceProcessor":
     if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
         raise VocabularyError(f"expected a sentencepiece model with pad, bos, eos, unk = 0, 1, 2, 3, got {ids}")
     return processor
-
-
-def _all_checked(texts: Sequence[str]) -> list[str]:
-    """Return what `_checked` returns for each text, faster: one check covers a group of texts that need no change."""
-    checked: list[str] = []
-    for begin in range(0, len(texts), LOOKED_AT_TOGETHER):
-        some = texts[begin : begin + LOOKED_AT_TOGETHER]
-        checked += some if is_normal(" ".join(some)) else map(_checked, some)
-    return checked
-
-
-def _checked(text: str) -> str:
-    if is_normal(text):
-        return text
-    check_characters(text)
-    return normalise(text)
 
 
 def check_characters(text: str) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, get_args, runtime_checkable
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, either, nearest, quoted
 from glassformer.settings import Range, check_fields
 from glassformer.system.files import read_json, write_json
 from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.marian import MarianTokenizer
-from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.normalisation import SPACE_MARK, Normalisation
 from glassformer.text.reversal import forward_of
 from glassformer.text.subwords import BYTES, LEAST_COVERAGE, SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -43,11 +43,15 @@ KindName = Literal["words", "characters", "bpe", "unigram", "marian"]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Text ↔ ids. Every text is normalised first (see `normalise`), except by the kind "marian"."""
+    """Text ↔ ids. Every text is normalised first: see `normalise`."""
 
     @property
     def kind(self) -> str:
         """How texts are cut: a key of `TOKENIZER_KINDS`."""
+
+    @property
+    def normalisation(self) -> Normalisation | None:
+        """How texts are normalised. None for the kind "marian", whose models have a normalisation of their own."""
 
     @property
     def pad_id(self) -> int:
@@ -118,8 +122,9 @@ class TokenizerKind:
     train: "Callable[[Iterable[str], TokenizerConfig], Tokenizer]"
     """Returns a tokenizer trained on these lines; raises VocabularyError if no vocabulary can be made from the
     lines."""
-    load: Callable[[Path], Tokenizer]
-    """Returns the tokenizer that `save` wrote under this stem."""
+    load: Callable[[Path, Normalisation | None], Tokenizer]
+    """Returns the tokenizer that `save` wrote under this stem, with this normalisation; None = as its vocabulary
+    shows."""
     subwords: bool = False
     """Whether words are cut into pieces: then the tokenizers are `SubwordTokenizer`s and the settings for subwords
     apply."""
@@ -140,7 +145,7 @@ def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
             byte_fallback=config.byte_fallback,
             symbols=config.symbols,
         ),
-        load=lambda stem: SentencePieceTokenizer.load(kind, stem),
+        load=lambda stem, normalisation: SentencePieceTokenizer.load(kind, stem, normalisation),
         subwords=True,
     )
 
@@ -163,7 +168,9 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     ),
     "bpe": _subword_kind("bpe"),
     "unigram": _subword_kind("unigram"),
-    "marian": TokenizerKind(train=_cannot_train, load=MarianTokenizer.load, trainable=False, subwords=True),
+    "marian": TokenizerKind(
+        train=_cannot_train, load=lambda stem, _: MarianTokenizer.load(stem), trainable=False, subwords=True
+    ),
 }
 """All kinds by name. `KindName` above and the page's table in `web/engine/tokenizers.ts` list the same names;
 `recipes/defaults.py` chooses one of the kinds."""
@@ -279,14 +286,18 @@ def _train(kind: KindName, lines: Iterable[str], config: TokenizerConfig) -> Tok
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
     """Write both tokenizers into `folder`, which is created if needed.
 
-    `tokenizer.json` records the kinds of both tokenizers, and whether source and target share one tokenizer. The
-    tokenizers themselves are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`) or a sentencepiece
-    model (`.model`). For a reversed target tokenizer, the tokenizer of the normal order is written.
+    `tokenizer.json` records the kinds of both tokenizers, whether source and target share one tokenizer, and their
+    normalisation. The tokenizers themselves are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`)
+    or a sentencepiece model (`.model`). For a reversed target tokenizer, the tokenizer of the normal order is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = forward_of(target)
     joint = source is target
-    write_json(folder / "tokenizer.json", {"joint": joint, "source": source.kind, "target": target.kind})
+    content = {"joint": joint, "source": source.kind, "target": target.kind}
+    # In an older or imported run, the two vocabularies may show two normalisations. They will show them again.
+    if source.normalisation and source.normalisation == target.normalisation:
+        content["normalisation"] = source.normalisation
+    write_json(folder / "tokenizer.json", content)
     for name, tokenizer in [("joint", source)] if joint else [("source", source), ("target", target)]:
         tokenizer.save(folder / name)
 
@@ -294,24 +305,32 @@ def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """Return the source tokenizer and the target tokenizer from the files of `save_tokenizers`.
 
-    If source and target share one tokenizer, the same object is returned twice.
+    If source and target share one tokenizer, the same object is returned twice. An older or an imported run does not
+    name its normalisation; then the vocabularies show it (`normalisation_of`).
 
     Raises:
         CheckpointError: a file is missing or damaged, or written by a newer glassformer.
         VocabularyError: a file does not hold a usable vocabulary.
     """
     path = folder / "tokenizer.json"
-    match read_json(path):
+    content = read_json(path)
+    normalisation = content.get("normalisation")
+    if normalisation not in (None, *get_args(Normalisation)):
+        raise CheckpointError(
+            f"{path}: normalisation: expected {either(get_args(Normalisation))}, got {quoted(normalisation)}; save the "
+            "run's tokenizers again"
+        )
+
+    def loaded(kind: str, name: str) -> Tokenizer:
+        if kind not in TOKENIZER_KINDS:
+            raise CheckpointError(f"{path}: {_expected_kind(kind)}")
+        return TOKENIZER_KINDS[kind].load(folder / name, normalisation)
+
+    match content:
         case {"joint": True, "source": str(kind)}:
-            joint = _load(kind, folder / "joint", path)
+            joint = loaded(kind, "joint")
             return joint, joint
         case {"joint": False, "source": str(source), "target": str(target)}:
-            return _load(source, folder / "source", path), _load(target, folder / "target", path)
+            return loaded(source, "source"), loaded(target, "target")
         case _:
             raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target'; save the run's tokenizers again")
-
-
-def _load(kind: str, stem: Path, path: Path) -> Tokenizer:
-    if kind not in TOKENIZER_KINDS:
-        raise CheckpointError(f"{path}: {_expected_kind(kind)}")
-    return TOKENIZER_KINDS[kind].load(stem)

@@ -3,7 +3,16 @@
 import re
 import unicodedata
 
-__all__ = ["UNSPACED", "edge_kind", "end_of_letters", "is_apart", "is_combining", "is_of_word", "is_unspaced"]
+__all__ = [
+    "UNSPACED",
+    "UNSPACED_MARKS",
+    "edge_kind",
+    "end_of_letters",
+    "is_apart",
+    "is_combining",
+    "is_of_word",
+    "is_unspaced",
+]
 
 UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
@@ -11,6 +20,11 @@ UNSPACED = (
 )
 """The letters of scripts without spaces between words (Thai, Lao, Burmese, Khmer, Japanese, Chinese), for use inside
 the square brackets of a regular expression."""
+UNSPACED_MARKS = (
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u105e-\u1060"
+    "\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d\u17b4-\u17d3\u17dd\u3099\u309a"
+)
+"""The combining marks among these letters."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
 """The letters of Korean. Korean words end with particles, so that a term may be only a part of a word."""

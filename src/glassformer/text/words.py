@@ -7,7 +7,7 @@ Most tokens have a space on either side. Some are written without a space before
 
 Words are cut only where the left part is of the second kind or the right part is of the first kind, so the cut can be
 undone without a record. If a text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second token
-begins with `▁`. Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
+begins with `▁`. Hence join_words(split_words(text)) equals every text whose white space is normal.
 
 Straight double quotes, dashes and slashes are not cut off, because a separate token would not show whether it joins to
 the word before it or to the word after it. A typographic apostrophe is treated like a plain apostrophe.
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from glassformer.text.lookup import LookupTokenizer
-from glassformer.text.normalisation import SPACE_MARK, normalise
+from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["CLOSING", "CONTRACTIONS", "ELISIONS", "OPENING", "WordTokenizer", "join_words", "split_words"]
@@ -35,7 +35,7 @@ LEAN_LEFT = CLOSING | frozenset(CONTRACTIONS)
 
 
 def split_words(text: str) -> list[str]:
-    """Return the tokens of the normalised text.
+    """Return the tokens of a text; only its white space is normalised.
 
     >>> split_words("The animal didn't cross.")
     ['The', 'animal', 'did', "n't", 'cross', '.']
@@ -43,7 +43,7 @@ def split_words(text: str) -> list[str]:
     ["L'", 'animal', "n'", 'a', 'pas', 'traversé', '.']
     """
     tokens: list[str] = []
-    for word in normalise(text).split():
+    for word in text.replace(SPACE_MARK, " ").split():
         first, *rest = _cut(word)
         leans = bool(tokens) and _lean_together(tokens[-1], first)
         tokens += [SPACE_MARK + first if leans else first, *rest]
@@ -123,12 +123,12 @@ def _tail(word: str) -> str:
 class WordTokenizer(LookupTokenizer):
     """A tokenizer whose tokens are words, numbered by a vocabulary. Letters keep their case.
 
-    decode(encode(text)) == normalise(text) when the vocabulary has all tokens of the text. An unknown token with a
-    typographic apostrophe is looked up again with a plain apostrophe.
+    decode(encode(text)) == normalise(text, normalisation) when the vocabulary has all tokens of the text. An unknown
+    token with a typographic apostrophe is looked up again with a plain apostrophe.
     """
 
     kind = "words"
-    split = staticmethod(split_words)
+    cut = staticmethod(split_words)
     join = staticmethod(join_words)
 
     def _id(self, token: str) -> int:

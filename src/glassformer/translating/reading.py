@@ -89,7 +89,7 @@ class Reader:
         return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
 
     def beginning(self, prefix: str) -> Ids:
-        """Return the ids of a prefix, with which an output begins character by character.
+        """Return the ids of a prefix, with which an output begins, normalised, character by character.
 
         Raises:
             ConfigError: the model writes from right to left.
@@ -108,7 +108,7 @@ class Reader:
                 f"the prefix {quoted(prefix)} cannot begin an output of this model: its target vocabulary lacks "
                 f"{', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or shorten it"
             )
-        if (written := tokenizer.decode(ids)) != normalise(prefix):
+        if normalise(written := tokenizer.decode(ids), "plain") != normalise(prefix, "plain"):
             raise DecodingError(
                 f"the prefix {quoted(prefix)} cannot begin an output of this model, which spells it as "
                 f"{quoted(written)}; give the prefix in this form"
@@ -139,6 +139,6 @@ def status_of(text: str) -> Status:
         return "too_long"
     if is_normal(text):
         return "ok" if text else "blank"
-    if not normalise(text):
+    if not normalise(text, "plain"):
         return "blank"
     return "undecodable" if any("\ud800" <= character <= "\udfff" for character in text) else "ok"

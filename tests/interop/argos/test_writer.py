@@ -60,6 +60,13 @@ def test_underscores_are_reported(tmp_path):
     assert any(remark.startswith("Argos writes each underscore as a space: 2 tok") for remark in argos_remarks(symbols))
 
 
+def test_the_card_says_what_to_do_with_texts(tmp_path):
+    bundle = a_run(tmp_path / "run")
+    assert any(
+        remark.startswith("before you give a text to Argos, compose its let") for remark in argos_remarks(bundle)
+    )
+
+
 @pytest.mark.slow
 def test_without_argos_nothing_is_written(tmp_path):
     bundle = a_run(tmp_path / "run")

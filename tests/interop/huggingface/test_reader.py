@@ -167,6 +167,7 @@ def test_what_cannot_be_held_is_refused_by_name(tmp_path, name, values, message)
         ({"positions": "rotary"}, "glassformer: positions: expected interleaved or halves, got 'rotary'; export the"),
         ({"kinds": ["bpe", "wordpiece"]}, "glassformer: kinds: expected words, .* or marian, got 'wordpiece'; export"),
         ({"kinds": [["bpe"], "bpe"]}, r"glassformer: kinds: expected words, .*, got \['bpe'\]"),
+        ({"normalisations": ["plain", "nfd"]}, "glassformer: normalisations: expected plain or spaces, got 'nfd'; exp"),
     ],
 )
 def test_an_exported_run_of_an_unknown_kind_is_refused_by_name(tmp_path, own, message):

@@ -7,9 +7,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from glassformer.bundle import WEIGHTS
+from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.reader import import_hugging_face
 from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.model.positions import sinusoids
 from glassformer.recipes.toml import from_dict, without_none
@@ -62,6 +63,21 @@ def test_words_and_characters_are_written_as_tokenizer_json(tmp_path, kind):
     assert [*tokens] == bundle.source_tokenizer.tokens(range(len(bundle.source_tokenizer)))
 
 
+@pytest.mark.parametrize("kind", ["words", "characters", "bpe"])
+@pytest.mark.parametrize("normalisation", ["plain", "spaces"])
+def test_the_normalisation_comes_back_from_the_folder(tmp_path, kind, normalisation):
+    bundle = a_run(tmp_path / "run", kind=kind)
+    bundle.source_tokenizer.normalisation = normalisation
+    export_hugging_face(bundle, tmp_path / "out", UNVERIFIED)
+    import_hugging_face(tmp_path / "out", tmp_path / "again")
+    read = Bundle.load(tmp_path / "again").source_tokenizer
+    assert (read.normalisation, read.encode("ca\u00adt")) == (
+        normalisation,
+        bundle.source_tokenizer.encode("ca\u00adt"),
+    )
+    assert (read.encode("ca\u00adt") == read.encode("cat")) == (normalisation == "plain")
+
+
 def test_a_matrix_is_written_once(tmp_path):
     export_hugging_face(a_run(tmp_path / "run"), tmp_path / "out", UNVERIFIED)
     names = {name for name in load_file(tmp_path / "out/model.safetensors") if "embed" in name or "shared" in name}
@@ -82,7 +98,8 @@ def test_the_card_says_what_a_user_must_know(tmp_path):
     export_hugging_face(a_run(tmp_path / "run", languages=("en-GB", "fr")), tmp_path / "out", options)
     card = (tmp_path / "out/README.md").read_text()
     assert card.startswith("---\nlanguage:\n- en\n- fr\nlicense: cc-by-4.0\npipeline_tag: translation\n---\n")
-    for fact in ("Trained on a.tsv.", "| bleu | 33.12 | `nrefs:1", "loss 1.234", "ct2-transformers-converter"):
+    facts = ("Trained on a.tsv.", "| bleu | 33.12 | `nrefs:1", "loss 1.234", "ct2-transformers-converter")
+    for fact in (*facts, "- Before you give a text to transformers, compose its letters (Unicode NFC), remove"):
         assert fact in card
     assert "/corpora" not in card
     export_hugging_face(a_run(tmp_path / "run"), tmp_path / "out", UNVERIFIED)

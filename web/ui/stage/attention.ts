@@ -2,7 +2,7 @@
 // (a horizontal line that stands for its vector in the memory), which crosses the strands (the vertical lines of the
 // decoder's words); a knot (a dot) at a crossing shows the attention weight.
 import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
-import { drawing } from "../figure.ts";
+import { drawing, pressable } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { isHeadOff, rowOfHead } from "./numbers.ts";
@@ -345,9 +345,7 @@ function headPicture(
       class: "gfs-head",
       "data-head": head,
       "data-family": family,
-      role: "button",
-      tabindex: -1,
-      "aria-label": pen.t("stage.head", head),
+      ...pressable(pen.t("stage.head", head)),
       "aria-pressed": String(chosen),
     },
     rectangle([x, x + width], [y, y + height], {

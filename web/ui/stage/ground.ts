@@ -1,5 +1,5 @@
 // The background of the figure: the cards of the layers, the boxes and their names, and the residual connections.
-import { drawing } from "../figure.ts";
+import { drawing, pressable } from "../figure.ts";
 import { boxKey } from "../heads.ts";
 import { boxOf, memoryTop, middle, rounded, topOf } from "./geometry.ts";
 import { HUES, lines, path, rectangle, text } from "./pen.ts";
@@ -41,9 +41,7 @@ function cards(pen: Pen, { stack, x: [x0, x1], card, edges, names }: StackPlace)
           class: "gfs-edge",
           "data-layer": layer,
           "data-stack": stack,
-          role: "button",
-          tabindex: -1,
-          "aria-label": pen.t(`stage.open.${stack}`, layer),
+          ...pressable(pen.t(`stage.open.${stack}`, layer)),
         },
         rectangle([wide[0] + 6, wide[1] - 6], y[0] < card[0] ? [y[0], y[1] + 10] : [y[0] - 10, y[1]], {
           rx: 9,
@@ -67,9 +65,7 @@ function boxes(pen: Pen, place: StackPlace) {
       {
         class: "gfs-box",
         "data-box": key,
-        role: "button",
-        tabindex: -1,
-        "aria-label": nameOf(pen, place, box),
+        ...pressable(nameOf(pen, place, box)),
       },
       rectangle(place.x, box.y, {
         rx: 5,

@@ -1,6 +1,6 @@
 // The next word: its logit among the logits of all words, its probability, and what the model would write at each
 // box.
-import { drawing } from "../figure.ts";
+import { drawing, pressable } from "../figure.ts";
 import { boxOf, middle, rounded } from "./geometry.ts";
 import { path, rectangle, text } from "./pen.ts";
 import { largestOfParts } from "./words_reading.ts";
@@ -168,9 +168,7 @@ function chip(
     {
       class: `gfs-${at === "why" ? at : "guess"}`,
       "data-guess": at,
-      role: "button",
-      tabindex: -1,
-      "aria-label": about,
+      ...pressable(about),
     },
     drawing("title", {}, about),
     drawing("rect", {

@@ -1,5 +1,5 @@
 // Words and their strands: each strand is a line that rises from a word through the boxes.
-import { drawing } from "../figure.ts";
+import { drawing, pressable } from "../figure.ts";
 import { boxOf, middle, topOf } from "./geometry.ts";
 import { lookOf, pointOf } from "./looks.ts";
 import { path, reached, text } from "./pen.ts";
@@ -169,9 +169,7 @@ export function drawWords(pen: Pen) {
         class: "gfs-word",
         "data-word": stack,
         "data-column": column,
-        role: "button",
-        tabindex: -1,
-        "aria-label": name,
+        ...pressable(name),
       },
       drawing("rect", { x: x - width / 2, y: y - 13, width, height: 26, fill: "transparent" }),
       pill &&

@@ -21,6 +21,7 @@ from glassformer.interop.exporting import (
     check_order,
     check_trained,
     languages_of,
+    normalising,
     replaced_file,
     sentencepiece_model,
     weights_of,
@@ -66,6 +67,8 @@ def argos_remarks(bundle: Bundle) -> Iterator[str]:
         "Argos ignores the run's search settings: it uses a beam of 4, CTranslate2's length penalty with α = 0.2, and "
         "up to 256 tokens per sentence"
     )
+    if cutting := normalising(bundle.source_tokenizer, "Argos"):
+        yield cutting
     yield (
         "when Argos first translates from a language, it downloads a model that splits texts into sentences; without a "
         "network, copy this model into Argos's data folder, under minisbd/"

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from glassformer.errors import ConfigError, quoted
 from glassformer.text.lookup import LookupTokenizer
-from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.normalisation import PLAIN_STEPS, SPACE_MARK, Normalisation
 from glassformer.text.subword_model import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, read_subword_model
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
@@ -92,8 +92,11 @@ def _split(pattern: str, behavior: str = "Isolated") -> Steps:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
 
 
-NORMALISED = (_replace(SPACES, " "), _replace("^ | $", ""))
-"""The steps that do what `normalise` does."""
+def _normalised(normalisation: Normalisation | None) -> list[Steps]:
+    """Return the steps that do what `normalise` does; None = as with "spaces"."""
+    before, after = ([_replace(*step) for step in steps] for steps in PLAIN_STEPS)
+    plain = [*before, {"type": "NFC"}, *after] if normalisation == "plain" else []
+    return [*plain, _replace(SPACES, " "), _replace("^ | $", "")]
 
 
 # Words and characters
@@ -107,7 +110,7 @@ def _lookup_model(tokenizer: Tokenizer) -> Steps:
 
 def _characters(tokenizer: Tokenizer) -> Steps:
     return {
-        "normalizer": _sequence("normalizers", *NORMALISED, _replace(" ", SPACE_MARK)),
+        "normalizer": _sequence("normalizers", *_normalised(tokenizer.normalisation), _replace(" ", SPACE_MARK)),
         "pre_tokenizer": _split("[^\n]"),
         "model": _lookup_model(tokenizer),
         "decoder": _sequence("decoders", {"type": "Fuse"}, _replace(SPACE_MARK, " ")),
@@ -132,7 +135,7 @@ def _words(tokenizer: Tokenizer) -> Steps:
     return {
         "normalizer": _sequence(
             "normalizers",
-            *NORMALISED,
+            *_normalised(tokenizer.normalisation),
             *([_replace("’", "'")] if straight else []),
             _replace(f" (?={first})", f" {SPACE_MARK}"),
             _replace(f"(?<={last}) (?!{SPACE_MARK})", f" {SPACE_MARK}"),
@@ -194,7 +197,7 @@ def _subwords(tokenizer: Tokenizer) -> Steps:
     metaspace = {"type": "Metaspace", "replacement": SPACE_MARK, "prepend_scheme": "always", "split": True}
     bytes_too = any(type == BYTE for _, type in model.pieces.values())
     return {
-        "normalizer": _normaliser(model.characters),
+        "normalizer": _normaliser(model.characters, tokenizer.normalisation),
         "pre_tokenizer": metaspace,
         "model": {UNIGRAM: _unigram, BPE: _bpe}[model.kind](tokens, model.pieces) | {"byte_fallback": bytes_too},
         "decoder": _sequence("decoders", {"type": "ByteFallback"}, metaspace) if bytes_too else metaspace,
@@ -207,9 +210,9 @@ def _marian(tokenizer: Tokenizer) -> Steps:
     return {**_subwords(tokenizer), "added_tokens": [*(_special(id) for id in (PAD_ID, BOS_ID, EOS_ID)), *codes]}
 
 
-def _normaliser(characters: bytes) -> Steps:
+def _normaliser(characters: bytes, normalisation: Normalisation | None) -> Steps:
     if not characters:
-        return _sequence("normalizers", *NORMALISED)
+        return _sequence("normalizers", *_normalised(normalisation))
     charsmap = base64.b64encode(characters).decode()
     precompiled = {"type": "Precompiled", "precompiled_charsmap": charsmap}
     return _sequence("normalizers", precompiled, _replace(" +", " "), _replace("^ | $", ""))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 from torch import Tensor
 
@@ -33,6 +33,7 @@ from glassformer.interop.torch.weight_files import read_state_dicts
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_any_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
+from glassformer.text.normalisation import Normalisation
 from glassformer.text.subwords import SentencePieceTokenizer, load_processor
 from glassformer.text.tokenizer import TOKENIZER_KINDS, KindName, Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
@@ -293,27 +294,35 @@ def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, To
         raise CheckpointError(
             f"{source / _CONFIG}: {EXPORTER}: expected the kinds of two tokenizers, got {quoted(kinds)}"
         )
-    for name, kind in zip(_SPM, kinds, strict=True):
+    normalisations = own.get("normalisations")
+    if not isinstance(normalisations, list) or len(normalisations) != len(_SPM):
+        normalisations = [None] * len(_SPM)  # an export of an older version
+    for name, kind, normalisation in zip(_SPM, kinds, normalisations, strict=True):
         if not isinstance(kind, str) or kind not in TOKENIZER_KINDS:
             known = either([*TOKENIZER_KINDS])
             raise CheckpointError(
                 f"{source / _CONFIG}: {EXPORTER}: kinds: expected {known}, got {quoted(kind)}; export the run again"
             )
-        found.append(_own_tokenizer(source, name, cast(KindName, kind)))
+        if normalisation not in (None, *get_args(Normalisation)):
+            raise CheckpointError(
+                f"{source / _CONFIG}: {EXPORTER}: normalisations: expected {either(get_args(Normalisation))}, got "
+                f"{quoted(normalisation)}; export the run again"
+            )
+        found.append(_own_tokenizer(source, name, cast(KindName, kind), normalisation))
     return (found[0], found[0]) if own.get("joint") is True else (found[0], found[1])
 
 
-def _own_tokenizer(source: Path, name: str, kind: KindName) -> Tokenizer:
+def _own_tokenizer(source: Path, name: str, kind: KindName, normalisation: Normalisation | None) -> Tokenizer:
     """Return a tokenizer of an exported run; `name` is the file of its sentencepiece model."""
     match kind:
         case "bpe" | "unigram":
-            return _readable(source / name, partial(SentencePieceTokenizer, kind))
+            return _readable(source / name, partial(SentencePieceTokenizer, kind, normalisation=normalisation))
         case "marian":
             stored = source / _SPM[name] if _separate(source) else source / "vocab.json"
             return _readable(source / name, partial(MarianTokenizer, tokens=[*_object(stored)]))
         case "words" | "characters":
             tokens, ends = _own_vocabulary(source / "tokenizer.json")
-            return lookup_tokenizer(kind, tokens, **ends)
+            return lookup_tokenizer(kind, tokens, normalisation=normalisation, **ends)
 
 
 def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:

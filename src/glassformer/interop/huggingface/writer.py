@@ -30,6 +30,7 @@ from glassformer.interop.exporting import (
     have_one_vocabulary,
     is_written_by_us,
     languages_of,
+    normalising,
     replaced_folder,
     sentencepiece_model,
     weights_of,
@@ -237,7 +238,8 @@ def _config(bundle: Bundle) -> dict[str, Any]:
         "model_type": model_type,
         EXPORTER: {
             "positions": config.positions,
-            "kinds": [bundle.source_tokenizer.kind, bundle.target_tokenizer.kind],
+            "kinds": [tokenizer.kind for _, tokenizer in _sides(bundle)],
+            "normalisations": [tokenizer.normalisation for _, tokenizer in _sides(bundle)],
             "joint": bundle.source_tokenizer is bundle.target_tokenizer,
         },
         "vocab_size": config.source_vocab_size,
@@ -364,9 +366,9 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 def _notes(bundle: Bundle) -> list[str]:
     """Return the notes for users of the folder."""
-    cutting = "glassformer replaces every run of white space by one space before it cuts a text; transformers does not."
+    cutting = normalising(bundle.source_tokenizer, "transformers")
     notes = [
-        *([cutting] if _is_cut_by_sentencepiece(bundle) else []),
+        *([f"{cutting[0].upper()}{cutting[1:]}."] if cutting and _is_cut_by_sentencepiece(bundle) else []),
         "transformers' beam search with a length penalty ranks by log_prob / length^α, glassformer's by "
         f"{score_text('log_prob', 'length', bundle.configuration.decoding)}. Greedy search does not use this formula.",
     ]

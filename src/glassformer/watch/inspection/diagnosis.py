@@ -261,7 +261,7 @@ def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple
         return list(pairs)
     encoded: list[tuple[_Ids, _Ids]] = []
     for texts in pairs:
-        blank = not all(map(normalise, texts))
+        blank = not all(normalise(text, "plain") for text in texts)
         sides = zip(texts, (run.source_tokenizer, run.target_tokenizer), strict=True)
         source, target = ([] if blank else [*tokenizer.encode(text), tokenizer.eos_id] for text, tokenizer in sides)
         encoded.append((source, target))
