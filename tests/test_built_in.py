@@ -20,6 +20,8 @@ from glassformer.built_in import (
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.system.files import hash_of_file
+from glassformer.text.links import Link
+from glassformer.text.normalisation import plain
 from glassformer.watch.explorer.standalone import EXPLORER_PAGE
 
 FOLDER = run_folder(BUILT_IN)
@@ -104,6 +106,47 @@ def test_it_translates_the_well_known_sentences():
     outputs = gf.Translator.load("demo").translate([one.source for one in CLASSIC])
     assert [one.text for one in outputs] == [one.target for one in CLASSIC]
     assert {one.status for one in outputs} == {"ok"}
+
+
+HIDDEN = {
+    "The animal didn't cross the street.": "The ani\u00admal didn't cross the\u200e \u2060 street\u200b.\ufeff",
+    "The cat slept on the rug.": "\u202bThe\u200b cat\u202c \u00ad slept on the r\u00adug.",
+    "The café was small.": "The cafe\u0301 was small.",
+}
+"""Texts, and texts that look the same."""
+
+
+def test_texts_that_look_the_same_have_the_same_translation_in_any_batch():
+    translator = gf.Translator.load("demo")
+    clean, hidden = (translator.translate(list(texts), links=True) for texts in (HIDDEN, HIDDEN.values()))
+    alone = [one for text in HIDDEN.values() for one in translator.translate([text], links=True)]
+    assert [(one.text, one.tokens, one.status) for one in hidden] == [(one.text, one.tokens, one.status) for one in clean]
+    assert [(one.text, one.links) for one in alone] == [(one.text, one.links) for one in hidden]
+    for one, other, text, given in zip(clean, hidden, HIDDEN, HIDDEN.values(), strict=True):
+        words = [plain(given[slice(*link.source)]) for link in other.links]
+        assert words == [text[slice(*link.source)] for link in one.links]
+        assert [link.target for link in other.links] == [link.target for link in one.links]
+
+
+def test_a_text_of_invisible_characters_is_blank():
+    outputs = gf.Translator.load("demo").translate(["\u00ad", " \u200b\u202e ", "\u200d"])
+    assert [one.status == "blank" for one in outputs] == [True, True, False]
+
+
+def test_a_prefix_and_a_glossary_may_be_written_in_another_form():
+    translator = gf.Translator.load("demo")
+    [one] = translator.translate(["The cat slept in the gar\u00adden."], prefix="Le chat e\u0301tait")
+    assert one.text.startswith("Le chat était ")
+    [one] = translator.translate(["The cat slept in the gar\u00adden."], glossary={"garden": "pre\u0301"}, links=True)
+    assert one.text == "Le chat dormait dans le pré."
+    assert Link((21, 29), (24, 28)) in one.links
+
+
+@pytest.mark.parametrize("address", ["https://example.org/a\u00adb", "https://example.org/e\u0301"])
+def test_a_protected_span_comes_out_byte_for_byte(address):
+    [one] = gf.Translator.load("demo").translate([f"The cat saw {address} here."], links=True)
+    assert (one.kept, one.text.count(address)) == ("placed", 1)
+    assert Link((12, 12 + len(address)), (place := one.text.index(address), place + len(address))) in one.links
 
 
 @pytest.mark.long

@@ -21,6 +21,11 @@ def test_lines_with_the_same_source_are_one_item_in_order_of_first_appearance():
     assert str(items) == "5 lines, 2 different sources"
 
 
+def test_sources_that_look_the_same_are_one_item():
+    items = Items.of([("été", "x"), ("e\u0301te\u0301", "y"), ("\u00adété", "z")], group=True)
+    assert (items.sources, items.references) == (("été",), (("x", "y", "z"),))
+
+
 def test_each_line_is_an_item_without_grouping():
     items = Items.of([("a", "x"), ("a", "y")], group=False)
     assert (items.sources, items.references, items.places) == (("a", "a"), (("x",), ("y",)), (0, 1))

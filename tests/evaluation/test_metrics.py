@@ -1,3 +1,5 @@
+from unicodedata import normalize
+
 import pytest
 import sacrebleu
 from hypothesis import given
@@ -35,6 +37,19 @@ def test_bleu_and_chrf_equal_sacrebleus(pairs) -> None:
     )
     assert chrf(hypotheses, references).value == pytest.approx(
         sacrebleu.corpus_chrf(hypotheses, [references]).score, abs=1e-9
+    )
+
+
+@given(corpus, st.sampled_from(sorted(METRICS)))
+def test_the_unicode_form_of_texts_changes_no_score(pairs, metric) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    apart = (
+        [normalize("NFD", f"{text} é") for text in hypotheses],
+        [normalize("NFD", f"{text} é") for text in references],
+    )
+    whole = METRICS[metric]([f"{text} é" for text in hypotheses], [f"{text} é" for text in references])
+    assert (
+        METRICS[metric](apart[0], apart[1]) == METRICS[metric](apart[0], [f"{text} é" for text in references]) == whole
     )
 
 

@@ -72,15 +72,3 @@ def pairs_with_separators(pairs: Iterable[tuple[bytes, bytes]]) -> list[int]:
         if any(letter in line.decode(errors="ignore") for line in pair for letter in SEPARATORS):
             found.append(number)
     return found
-
-
-def normal_forms(lines: Iterable[bytes]) -> tuple[int, int]:
-    """Return the number of composed lines (NFC and not NFD), and the number of lines that are not NFC."""
-    texts = [text for text in map(text_of, lines) if text is not None]
-    decomposed = [text for text in texts if unicodedata.normalize("NFC", text) != text]
-    composed = [
-        text
-        for text in texts
-        if unicodedata.normalize("NFC", text) == text and unicodedata.normalize("NFD", text) != text
-    ]
-    return len(composed), len(decomposed)

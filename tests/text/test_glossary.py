@@ -57,6 +57,9 @@ def test_terms_are_found_at_word_boundaries_the_longest_first(text, expected):
         (["σοφός"], "el", "ΣΟΦΌΣ ο σοφόσ", ["ΣΟΦΌΣ", "σοφόσ"]),
         (["café"], "fr", "CAFE\u0301, cafe\u0301 cafe", ["CAFE\u0301", "cafe\u0301"]),
         (["cafe\u0301"], "fr", "Café", ["Café"]),
+        (["Kater"], "de", "Ka\u00adter. KA\u00adTER\u00ad Ka-ter", ["Ka\u00adter", "KA\u00adTER\u00ad"]),
+        (["Ka\u00adter", "iPhone"], "de", "Kater iPho\u200bne", ["Kater", "iPho\u200bne"]),
+        (["e-mail"], "en", "e\u2011mail E-Mail", ["e\u2011mail", "E-Mail"]),
         (["üble straße"], "de", "ßß ÜBLE STRASSE ßß Üble Strasse", ["ÜBLE STRASSE", "Üble Strasse"]),
         (["stras"], "de", "Straße straß stras", ["stras"]),
         (["iPhone"], "tr", "İPHONE IPHONE iPhone", ["iPhone"]),
@@ -72,6 +75,16 @@ def test_of_terms_with_the_same_capitals_the_one_that_is_written_counts(words):
     glossary = Glossary.of({word: f"{word}!" for word in words})
     assert [term.forms[0] for term in glossary.terms("Maße Masse maße masse")] == ["Maße!", "Masse!"] * 2
     assert [term.forms[0] for term in glossary.terms("MASSE")] == ["Masse!"]
+
+
+def test_forms_are_written_in_normal_form_and_untranslated_terms_as_given():
+    glossary = Glossary.of({"rug": "cafe\u0301|ta\u00adpis", "cafe\u0301": "café"})
+    assert [term.forms for term in glossary.terms("rug cafe\u0301")] == [
+        ("café", "tapis", "Café", "Tapis"),
+        ("cafe\u0301",),
+    ]
+    with pytest.raises(DataError, match="expected a source term with a letter"):
+        Glossary.of({"\u00ad": "a"})
 
 
 def test_the_capital_of_a_form_is_that_of_the_targets_language():

@@ -12,6 +12,7 @@ from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, word_spans
+from glassformer.text.normalisation import normalise
 from glassformer.text.settling import settled
 from glassformer.text.terms import Terms, missing_terms, without_spans
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
@@ -216,6 +217,13 @@ def test_no_placeholder_gets_lost_behind_a_prefix_that_has_one(source, target, b
 def request(*texts, prefix="", terms=TERMS, links=True):
     search = Search(settings=DecodingConfig(beam_size=2), n_best=2)
     return Request(texts, [prefix] * len(texts), range(len(texts)), search, terms, links=links)
+
+
+@pytest.mark.parametrize("address", ["https://a.org/x\u00ady", "https://a.org/e\u0301", "{e\u0301}"])
+def test_a_span_that_the_model_writes_in_normal_form_is_placed_as_given(address):
+    [one] = Model(1, ["le", normalise(address, "plain")])(request(f"the {address} cat"))
+    assert one.kept == "placed"
+    assert one.text.count(address) == 1
 
 
 @given(st.lists(st.sampled_from(SOURCE), min_size=1, max_size=8), st.sampled_from(["", "un", "le {x}"]), SEEDS)

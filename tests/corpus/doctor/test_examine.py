@@ -127,20 +127,6 @@ def test_the_doctor_agrees_with_a_simple_implementation(
     assert findings.details.get("line_separators", {"count": 0})["count"] == len(separated)
 
 
-@pytest.mark.slow
-@scaled(100)
-@given(lines=st.lists(line, max_size=20))
-def test_both_normal_forms_on_one_side_are_counted(tmp_path_factory: pytest.TempPathFactory, lines):
-    folder = tmp_path_factory.mktemp("corpus")
-    corpus = write(folder, [(text, b"x%d" % number) for number, text in enumerate(lines)])
-    composed, decomposed = reference.normal_forms(reference.lines_of(folder / "source"))
-    found = examine(corpus, SKIP).findings.details.get("normalisation", {})
-    if composed and decomposed:
-        assert (found["source"]["composed"], found["source"]["decomposed"]) == (composed, decomposed)
-    else:
-        assert found == {}
-
-
 def test_one_problem_of_each_kind_is_found_with_its_line(tmp_path: Path):
     pairs = [(b"word %d" % number, b"mot %d" % number) for number in range(1, 101)]
     pairs[10] = (b" \xc2\xa0", b"mot")
@@ -221,12 +207,16 @@ def test_problems_in_kept_pairs_are_warnings(tmp_path: Path):
     assert findings.details["duplicates"] == {"count": 2, "lines": [3, 4]}
 
 
-def test_byte_order_marks_are_found_at_the_beginning_and_within_files(tmp_path: Path):
+def test_byte_order_marks_are_found_at_the_beginning_of_files(tmp_path: Path):
     findings = findings_of(tmp_path, ["\ufeffa", "b", "\ufeffc"], ["A", "B", "C"])
     assert findings.kept == 3
-    [warning] = findings.warnings
-    assert warning.startswith("BOM (byte order mark) at the beginning of ")
-    assert findings.details["byte_order_marks"] == {"files": [str(tmp_path / "source")], "count": 1, "lines": [3]}
+    assert findings.warnings == (f"BOM (byte order mark) at the beginning of {tmp_path / 'source'}: skipped",)
+    assert findings.details["byte_order_marks"] == {"files": [str(tmp_path / "source")]}
+
+
+def test_what_the_tokenizers_normalise_is_no_problem(tmp_path: Path):
+    findings = findings_of(tmp_path, ["e\u0301", "é", "b\u00adb"], ["É", "E\u0301", "B\u2060"])
+    assert (findings.kept, findings.warnings) == (3, ())
 
 
 def test_line_separators_of_other_programs_are_kept_and_counted(tmp_path: Path):

@@ -60,7 +60,7 @@ class Pairs:
 
     @property
     def odd(self) -> tuple[OddLines, OddLines]:
-        """For each side, the lines that contain control characters, line separators or byte order marks."""
+        """For each side, the lines that contain control characters or line separators."""
         return self.source.odd, self.target.odd
 
     @cached_property

@@ -3,7 +3,6 @@
 A block of lines is searched as an array of bytes. Single lines are examined only where the search found something.
 """
 
-import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import xxhash
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SEPARATORS", "LineFacts", "Lines", "OddLines", "composed"]
+__all__ = ["SEPARATORS", "LineFacts", "Lines", "OddLines"]
 
 LINE_FEED = ord("\n")
 
@@ -38,8 +37,6 @@ class OddLines:
     """Lines with control characters other than white space."""
     separators: "dict[str, NDArray[np.int64]]"
     """Lines with a separator, by the separator's name in `SEPARATORS`."""
-    marks: "NDArray[np.int64]"
-    """Lines with a byte order mark (U+FEFF)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ class Lines:
         return np.bincount(self._lines_at(places), weights, minlength=len(self.ends)).astype(np.float64)
 
     def odd(self) -> OddLines:
-        """Return the lines that contain control characters, separators or byte order marks."""
+        """Return the lines that contain control characters or separators."""
         data = self.bytes
         control, separators = [], {}
         if np.count_nonzero(data < 0x20) > len(self.ends):
@@ -112,18 +109,15 @@ class Lines:
                 separators[name] = places[values == ord(name)]
         if b"\x7f" in self.text:
             control.append(np.flatnonzero(data == 0x7F))
-        marks = np.zeros(0, np.int64)
         if not self.text.isascii():
             places = np.flatnonzero(data == 0xC2)
             places = places[(data[places + 1] >= 0x80) & (data[places + 1] < 0xA0)]
             separators["\x85"] = places[data[places + 1] == 0x85]
             control.append(places[data[places + 1] != 0x85])
             separators |= {name: _occurrences(data, name) for name in "\u2028\u2029"}
-            marks = _occurrences(data, "\ufeff")
         return OddLines(
             control=self._lines_at(np.concatenate([*control, np.zeros(0, np.int64)])),
             separators={SEPARATORS[name]: self._lines_at(found) for name, found in separators.items() if len(found)},
-            marks=self._lines_at(marks),
         )
 
     def _lines_at(self, places: "NDArray[np.int64]") -> "NDArray[np.int64]":
@@ -171,8 +165,6 @@ class LineFacts:
     fingerprints: "NDArray[np.uint64]"
     """128 bits of each line's XXH3 hash, as two numbers."""
     odd: OddLines
-    decomposed: "NDArray[np.int64]"
-    """Indices of the lines that are not in Unicode's normal form C (NFC)."""
 
     @classmethod
     def of(cls, text: bytes) -> "LineFacts":
@@ -185,34 +177,4 @@ class LineFacts:
             digits=lines.digits(),
             fingerprints=lines.fingerprints,
             odd=lines.odd(),
-            decomposed=_decomposed(lines),
         )
-
-
-def _decomposed(lines: Lines) -> "NDArray[np.int64]":
-    """Return the indices of lines that are not in Unicode's normal form C (NFC)."""
-    if lines.text.isascii() or (not lines.invalid.any() and _surely_composed(lines.bytes)):
-        return np.zeros(0, np.int64)
-    text = lines.text.decode(errors="replace")
-    if unicodedata.is_normalized("NFC", text):
-        return np.zeros(0, np.int64)
-    found = [not unicodedata.is_normalized("NFC", line) for line in text[:-1].split("\n")]
-    return np.flatnonzero(np.array(found) & ~lines.invalid)
-
-
-def _surely_composed(data: "NDArray[np.uint8]") -> bool:
-    """Return whether a valid text has only characters that NFC never changes: those below U+0300, and Cyrillic."""
-    return not np.count_nonzero((data >= 0xCC) & (data != 0xD0) & (data != 0xD1))
-
-
-def composed(lines: Lines) -> int:
-    """Return the number of lines in Unicode's normal form C (NFC) that are not also in form D (NFD)."""
-    if lines.text.isascii():
-        return 0
-    texts = lines.text.decode(errors="replace")[:-1].split("\n")
-    normalised = unicodedata.is_normalized
-    return sum(
-        not normalised("NFD", text) and normalised("NFC", text)
-        for text, invalid in zip(texts, lines.invalid, strict=True)
-        if not invalid
-    )

@@ -16,7 +16,6 @@ import numpy as np
 from glassformer.corpus.doctor.case import Case, Pairs, Tally
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examination import SHOWN, Finding
-from glassformer.corpus.doctor.lines import Lines, composed
 from glassformer.corpus.doctor.problem import CorpusWarning, PairProblem, Problem, data_of, such_as
 from glassformer.corpus.doctor.shift import Shift
 from glassformer.corpus.doctor.suspicions import Header, IgnoredColumns, Languages, Misfits, Mojibake, NoWords
@@ -184,51 +183,16 @@ class _Duplicate(Problem):
         return repeated if self.effect == "drop" else None
 
 
-class _Normalisation(Problem):
-    id, effect = "normalisation", "report"
-
-    def __init__(self, case: Case) -> None:
-        super().__init__(case)
-        self.decomposed = {"source": Tally(), "target": Tally()}
-
-    def look_at(self, pairs: Pairs) -> None:
-        for tally, side in zip(self.decomposed.values(), pairs.sides, strict=True):
-            tally.add(side.decomposed + pairs.first)
-
-    def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield a warning for each side that mixes both normal forms. This check reads the corpus once more."""
-        for side, tally in self.decomposed.items():
-            blocks = PairReader(self.case.reader.corpus) if tally.count else ()
-            count = sum(composed(Lines.of(getattr(block, side))) for block in blocks)
-            if count:
-                finding = self.case.finding(tally)
-                yield CorpusWarning(
-                    f"mixed Unicode normalisation: of the {side} lines, {count} have letters with accents as one "
-                    f"character (NFC) and {finding.count} as several (not NFC){such_as(finding)}: the tokenizer sees "
-                    "two spellings unless it normalises",
-                    self.id,
-                    {"composed": count, "decomposed": finding.count, "lines": [*finding.lines]},
-                    side,
-                )
-
-
 class _ByteOrderMarks(Problem):
     id, effect = "byte_order_marks", "report"
 
     def look_at(self, pairs: Pairs) -> None:
-        """Count all pairs with a byte order mark, including pairs that are left out."""
-        found = pairs.with_any(*(side.marks for side in pairs.odd))
-        self.tally.add(np.flatnonzero(found) + pairs.first)
+        """Do nothing: the reader of the files notes the marks that it skips."""
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        files, within = self.case.reader.marked, self.finding()
-        texts = []
-        if files:
-            texts.append(f"BOM (byte order mark) at the beginning of {', '.join(files)}: skipped")
-        if within.count:
-            texts.append(f"BOM (U+FEFF) within {counted(within.count, 'pair')}{such_as(within)}: kept as text")
-        if texts:
-            yield CorpusWarning("; ".join(texts), self.id, {"files": [*files], **data_of(within)})
+        if files := self.case.reader.marked:
+            text = f"BOM (byte order mark) at the beginning of {', '.join(files)}: skipped"
+            yield CorpusWarning(text, self.id, {"files": [*files]})
 
 
 class _LineSeparators(Problem):
@@ -267,7 +231,6 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _Copy,
     _Leakage,
     _Duplicate,  # the last problem that leaves pairs out, because it examines only the pairs that remain
-    _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,
     IgnoredColumns,
