@@ -120,7 +120,9 @@ def test_texts_that_look_the_same_have_the_same_translation_in_any_batch():
     translator = gf.Translator.load("demo")
     clean, hidden = (translator.translate(list(texts), links=True) for texts in (HIDDEN, HIDDEN.values()))
     alone = [one for text in HIDDEN.values() for one in translator.translate([text], links=True)]
-    assert [(one.text, one.tokens, one.status) for one in hidden] == [(one.text, one.tokens, one.status) for one in clean]
+    assert [(one.text, one.tokens, one.status) for one in hidden] == [
+        (one.text, one.tokens, one.status) for one in clean
+    ]
     assert [(one.text, one.links) for one in alone] == [(one.text, one.links) for one in hidden]
     for one, other, text, given in zip(clean, hidden, HIDDEN, HIDDEN.values(), strict=True):
         words = [plain(given[slice(*link.source)]) for link in other.links]
