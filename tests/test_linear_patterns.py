@@ -13,8 +13,9 @@ import pytest
 import glassformer as gf
 from glassformer.evaluation import signals
 from glassformer.system import files
-from glassformer.text import casing, glossary, links, messages, spans, splitting, word_edges
+from glassformer.text import casing, glossary, links, messages, recasing, spans, splitting, word_edges
 from glassformer.text.glossary import Glossary
+from glassformer.text.normalisation import normalise
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.translating import framing
 from glassformer.translating.documents.document import Document
@@ -177,6 +178,17 @@ USER = {
     "spans.re.split": (lambda text: spans._linear(text), repeated("*", "a*", "a")),
     "framing._LIST_MARK": (framing._LIST_MARK.match, repeated(" ", "1", "(", "-", "- ")),
     "splitting._MAY_END": (splitting._MAY_END.search, [lambda n: "." + "'" * n, *repeated(".", ".'", "'", ".)")]),
+    "normalisation.re.compile": (
+        lambda text: normalise(text, "plain"),
+        repeated("\u200b", "a\u200b", "\u200bก", "e\u0301", "\u0301", "\u00ad", "\u0301\u0323", "ก\u200b"),
+    ),
+    "recasing._ACCENTS": (lambda text: recasing.lowered(text, "el"), repeated("α\u0301", "\u0301", "a\u0301")),
+    "recasing._NO_CASE": (recasing._NO_CASE.search, repeated("a", "ა")),
+    "recasing._TONOS": (lambda text: recasing.in_capitals(text, "el"), repeated("α\u0301", "\u0301", "ά")),
+    "recasing._WORD": (
+        lambda text: recasing.case_of(text, recasing.Spellings(["Cat"])),
+        repeated("a", "A ", "Cat ", "cat ", "a\u0301", "A", "5 ", "\u0301"),
+    ),
     "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),
     "word_edges._HANGUL": (word_edges._HANGUL.findall, repeated("한", "a")),
     "word_edges._UNSPACED": (word_edges._UNSPACED.findall, repeated("中", "a")),
@@ -214,7 +226,7 @@ OWN = {
     *("figure.re.sub", "files._SETTING", "parts.re.fullmatch"),
     *("picture.re.findall", "picture.re.search", "picture.re.sub", "state_dicts.re.match", "subwords._SIZES"),
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
-    *("weight_files._CLASS", "weight_files._PART"),
+    *("weight_files._CLASS", "weight_files._PART", "variants._LONG_WORD"),
 }
 """Patterns that never read a user's text, or that read each character once (a line end, a run of one class)."""
 

@@ -162,7 +162,8 @@ def test_the_receiver_gets_all_reports_in_the_order_of_the_work(make_configurati
 def test_a_run_has_configuration_tokenizers_weights_checkpoints_and_metrics(make_configuration, corpus):
     summary = train(make_configuration())
     assert {path.name for path in (corpus / "run").iterdir() if path.name != ".lock"} == {
-        *("config.toml", "tokenizer", "model.safetensors", "alignment.json", "checkpoints", "metrics.jsonl", "prepared")
+        *("config.toml", "tokenizer", "model.safetensors", "alignment.json", "habits.json", "spellings.txt"),
+        *("checkpoints", "metrics.jsonl", "prepared"),
     }
     assert [path.name for path in sorted((corpus / "run" / "checkpoints").iterdir())] == [
         f"step-{step:08d}" for step in (5, 10, 15, 20)

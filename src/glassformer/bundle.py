@@ -5,6 +5,7 @@ tokenizer/           source and target tokenizer
 model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
 alignment.json       the attention heads that align words, if they have been compared
 habits.json          how the training sources were written, if it is known
+spellings.txt        the words that are usually not in lower case, one in each line, if they are known
 origin.json          the name of what the model was imported from, if it was
 shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if they have been made
 """
@@ -51,6 +52,7 @@ __all__ = [
     "HABITS",
     "ORIGIN",
     "SHORTLIST",
+    "SPELLINGS",
     "TOKENIZER",
     "WEIGHTS",
     "Bundle",
@@ -65,6 +67,7 @@ __all__ = [
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
 HABITS, ORIGIN, SHORTLIST = "habits.json", "origin.json", "shortlist.safetensors"
+SPELLINGS = "spellings.txt"
 
 _UNBOUND = ("vocab_size", "source_vocab_size", "target_vocab_size", "max_length")
 """Fields of a model that only the shapes of its weights decide."""
@@ -87,6 +90,8 @@ class Bundle:
     """The attention heads that align words; None if they have not been compared."""
     habits: Habits | None = None
     """How the sources of the training were written; None if it is not known, as for imported models."""
+    spellings: Path | None = None
+    """The file of the words that are usually not in lower case; None if they are not known."""
     origin: str = ""
     """The name of the file or folder that the model was imported from; "" for a model trained here."""
 
@@ -116,6 +121,7 @@ class Bundle:
             target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
             alignment=_alignment(alignment, config) if alignment.exists() else None,
             habits=_habits(habits) if habits.exists() else None,
+            spellings=folder / SPELLINGS if (folder / SPELLINGS).exists() else None,
             origin=_origin(origin) if origin.exists() else "",
         )
 
@@ -133,6 +139,9 @@ class Bundle:
         if self.habits:
             written = self.habits.to_json()
             write_safely(self.folder / HABITS, lambda path: write_json(path, written))
+        if self.spellings and self.spellings != self.folder / SPELLINGS:
+            forms = read_bytes(self.spellings)
+            write_safely(self.folder / SPELLINGS, lambda path: path.write_bytes(forms))
         if self.origin:
             content = {"imported_from": self.origin}
             write_safely(self.folder / ORIGIN, lambda path: write_json(path, content))

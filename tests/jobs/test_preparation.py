@@ -261,7 +261,15 @@ def test_the_names_of_the_languages_do_not_change_the_corpus(folder: Path, small
     assert not again.made
 
 
-DAMAGED = ["kept.npy", "sample.jsonl", "valid.jsonl", "tokenizer/source.json", "tokenizer/tokenizer.json", MANIFEST]
+DAMAGED = [
+    "kept.npy",
+    "sample.jsonl",
+    "valid.jsonl",
+    "spellings.txt",
+    "tokenizer/source.json",
+    "tokenizer/tokenizer.json",
+    MANIFEST,
+]
 
 
 @pytest.mark.slow

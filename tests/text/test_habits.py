@@ -1,17 +1,20 @@
 """How training sources are written: counted once, and stored with a run."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import DataError
 from glassformer.text.habits import Habits
+from glassformer.text.recasing import Spellings
 
 LINES = ["A cat sleeps.", "Two dogs eat. They sleep.", "Dr. Smith sees a cat.", "The cat sees 3 dogs."]
 
 
 def of(*sources, targets=None):
-    return Habits.of([*zip(sources, targets or sources, strict=True)], "en")
+    return Habits.of([*zip(sources, targets or sources, strict=True)], "en", Spellings(()))
 
 
 def test_shares_are_counted():
@@ -41,16 +44,33 @@ def test_lines_are_split_if_few_lines_of_the_training_had_several_sentences():
     assert not of(*["A cat sleeps."] * 19, LINES[1]).splits
 
 
-@given(
-    st.builds(
-        Habits, letterless=st.floats(0, 1), letterless_translated=st.booleans(), several_sentences=st.floats(0, 1)
-    )
-)
+def test_cases_are_counted():
+    lines = ["The cat sleeps.", "THE CAT SLEEPS.", "the cat sleeps.", "The Cat Sleeps There."]
+    found = of(*lines)
+    assert (found.capitals, found.lower, found.title) == (0.25, 0.25, 0.25)
+    assert (found.with_capital, found.first_capital) == (0.75, 0.75)
+    assert not found.unusual_cases
+    assert of(*["The cat sleeps."] * 200, "THE CAT SLEEPS.").unusual_cases == {"capitals", "lower", "title"}
+    assert of(*["The cat sleeps.", "12 cats sleep."] * 200).unusual_cases == {"capitals", "title"}
+
+
+SHARE = st.floats(0, 1)
+ALL = {field.name: st.booleans() if field.name == "letterless_translated" else SHARE for field in fields(Habits)}
+
+
+@given(st.builds(Habits, **ALL))
 def test_stored_habits_are_the_same(habits):
     assert Habits.from_json(habits.to_json()) == habits
 
 
-@pytest.mark.parametrize("values", [{}, {"letterless": "0"}, {"letterless": 0, "letterless_translated": 1}])
-def test_damaged_habits_are_refused(values):
-    with pytest.raises(DataError, match="expected letterless, letterless_translated and several_sentences"):
-        Habits.from_json(values)
+@pytest.mark.parametrize(
+    "changed", [{"letterless": "0"}, {"letterless_translated": 1}, {"lower": True}, {"title": None}]
+)
+def test_damaged_habits_are_refused(changed):
+    with pytest.raises(DataError, match=f"{next(iter(changed))}: expected a number or a truth value"):
+        Habits.from_json(Habits().to_json() | changed)
+
+
+def test_missing_habits_are_refused():
+    with pytest.raises(DataError, match="expected a value for 'letterless'"):
+        Habits.from_json({})

@@ -32,7 +32,7 @@ __all__ = [
 GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
-AROUND_A_SEARCH = ("retry", "protect", "protect_also", "split")
+AROUND_A_SEARCH = ("retry", "protect", "protect_also", "split", "recase")
 """Settings that do not change the output of a single search. The guards are calibrated on such outputs."""
 
 

@@ -56,7 +56,7 @@ def calibrate(
     found: list[Translation] = []
     while len(found) < len(items.sources) and not stop():
         texts = items.sources[len(found) : len(found) + TEXTS_AT_ONCE]
-        found += translator.translate(texts, guards=False, retry=False, split=False)
+        found += translator.translate(texts, guards=False, retry=False, split=False, recase=False)
     judged = [place for place, one in enumerate(found) if one.read]  # no model read the texts that were copied
     if len(judged) < fewest_texts(flagged):
         raise DataError(

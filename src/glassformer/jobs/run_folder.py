@@ -35,6 +35,7 @@ def bundle_of(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
         source_tokenizer=source,
         target_tokenizer=target,
         habits=there.habits if there else prepared.habits,
+        spellings=there.spellings if there else prepared.spellings,
     )
     if there:
         _check_same_run(there, bundle)

@@ -79,7 +79,7 @@ class Teacher:
         With `whole`, the models read each source as it is, as in a training.
         """
         sources = [source for (source, _), why in zip(pairs, left_out, strict=True) if not why]
-        made = iter(self._outputs(sources, {"split": False} if whole else {}) if sources else ())
+        made = iter(self._outputs(sources, {"split": False, "recase": False} if whole else {}) if sources else ())
         return [Translation(text="") if why else next(made) for why in left_out]
 
     def _outputs(self, sources: Sequence[str], options: Mapping[str, Any]) -> list[Translation]:

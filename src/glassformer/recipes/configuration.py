@@ -366,6 +366,9 @@ class DecodingConfig:
     split: bool = True
     """Translate the sentences of a line one by one, if few of the training sources had several sentences, and without
     the marks around the line, such as "1."; false = the model reads each line as it is."""
+    recase: bool = True
+    """Read lines in capitals, in lower case or in title case as if they were written like the training sources, if few
+    of these were in such a case. Lines in capitals get translations in capitals."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities. Values below 1 make outputs more predictable, and values above 1 make
     outputs more varied."""

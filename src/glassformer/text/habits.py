@@ -1,12 +1,14 @@
 """Habits: how the sources of a run's training pairs are written, as far as it decides how a text is translated."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from typing import Any
 
 from glassformer.errors import DataError, quoted
 from glassformer.text.normalisation import normalise
+from glassformer.text.recasing import CASES, LineCase, Spellings, case_of
 from glassformer.text.splitting import has_letter, inner_sentences
 
 __all__ = ["HABIT_PAIRS", "Habits"]
@@ -17,6 +19,8 @@ SPLIT_LINES = 20_000
 """Maximum number of lines whose sentences are counted, because splitting takes the most time."""
 FEW_LETTERLESS = 0.01
 FEW_JOINED = 0.05
+FEW_IN_CASE = 0.01
+MOST_WITH_CAPITAL = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +33,34 @@ class Habits:
     """Whether the target of one of these sources differs from it."""
     several_sentences: float = 0.0
     """Share of sources with more than one sentence."""
+    capitals: float = 0.0
+    """Share of sources in capitals; the two fields below, in lower case and in title case (`recasing.case_of`)."""
+    lower: float = 0.0
+    title: float = 0.0
+    with_capital: float = 1.0
+    """Share of sources with a capital letter; the field below, of sources whose first letter is one."""
+    first_capital: float = 1.0
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]], language: str) -> "Habits":
-        """Return the habits of training pairs, whose sources are in a language, given as a BCP 47 tag or ""."""
+    def of(cls, pairs: Sequence[tuple[str, str]], language: str, spellings: Spellings) -> "Habits":
+        """Return the habits of training pairs, whose sources are in a language, given as a BCP 47 tag or "".
+
+        `spellings` are those of the sources.
+        """
         letterless = [(source, target) for source, target in pairs if not has_letter(source)]
         lines = [source for source, _ in islice(pairs, SPLIT_LINES)]
         joined = sum(len(inner_sentences(line, language)) > 1 for line in lines)
+        cases = Counter(case_of(source, spellings) for source, _ in pairs)
+        first = [next(filter(str.isalpha, source), "") for source, _ in pairs]
+        capital = sum(any(map(str.isupper, source)) for source, _ in pairs)
+        count = max(len(pairs), 1)
         return cls(
-            letterless=len(letterless) / max(len(pairs), 1),
+            letterless=len(letterless) / count,
             letterless_translated=any(normalise(source) != normalise(target) for source, target in letterless),
             several_sentences=joined / max(len(lines), 1),
+            **{case: cases[case] / count for case in CASES},
+            with_capital=capital / count,
+            first_capital=sum(map(str.isupper, first)) / count,
         )
 
     @classmethod
@@ -49,16 +70,14 @@ class Habits:
         Raises:
             DataError: a value is missing or has the wrong type.
         """
-        match values:
-            case {
-                "letterless": float() | int() as letterless,
-                "letterless_translated": bool(translated),
-                "several_sentences": float() | int() as joined,
-            }:
-                return cls(letterless=letterless, letterless_translated=translated, several_sentences=joined)
-            case _:
-                names = "letterless, letterless_translated and several_sentences"
-                raise DataError(f"expected {names}, got {quoted(str(values))}")
+        try:
+            found = cls(**{field.name: values[field.name] for field in fields(cls)})
+        except KeyError as error:
+            raise DataError(f"expected a value for {error}, got {quoted(str(values))}") from error
+        for name, value in asdict(found).items():
+            if isinstance(value, bool) != (name == "letterless_translated") or not isinstance(value, int | float):
+                raise DataError(f"{name}: expected a number or a truth value, got {quoted(str(value))}")
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the habits as plain data."""
@@ -68,6 +87,17 @@ class Habits:
     def copies(self) -> bool:
         """Whether a text without a letter is copied: such texts were rare in training, and were copied there."""
         return not self.letterless_translated and self.letterless <= FEW_LETTERLESS
+
+    @property
+    def unusual_cases(self) -> frozenset[LineCase]:
+        """The cases in which lines are written as usual before they are translated, because few training lines were."""
+        few = {case for case in CASES if getattr(self, case) < FEW_IN_CASE}
+        return frozenset(few if self.with_capital > MOST_WITH_CAPITAL else few - {"lower"})
+
+    @property
+    def begins_with_capital(self) -> bool:
+        """Whether a line written as usual begins with a capital."""
+        return self.first_capital >= 0.5
 
     @property
     def splits(self) -> bool:

@@ -16,6 +16,7 @@ from glassformer.text.vocabulary import EOS_ID, SPECIALS
 from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.translation import Translation
+from glassformer.translating.writing import on_one_line
 
 __all__ = ["CopiedText", "copy_of", "letterless", "links_of_words", "unread_texts"]
 
@@ -37,7 +38,7 @@ class CopiedText:
 
     def restored(self, _: Sequence[Translation], asked: Request) -> Translation:
         """Return the copy."""
-        text, links = copied(self.text, self.terms)
+        text, links = copied(on_one_line(self.text), self.terms)
         one = copy_of(text, links_of_words(self.text, text, links) if asked.links else ())
         return replace(one, status="suspicious", reasons=("unknown",), kept="") if self.is_unread else one
 

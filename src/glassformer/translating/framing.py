@@ -11,6 +11,7 @@ from glassformer.text.splitting import has_letter
 from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.translation import TRANSLATED, Translation
+from glassformer.translating.writing import on_one_line
 
 __all__ = ["FramedText", "within_marks"]
 
@@ -43,7 +44,7 @@ class FramedText:
     def _framed(self, one: Translation, *, links: bool) -> Translation:
         if one.status not in TRANSLATED or not one.text.strip():
             return one
-        text = self.text[: self.begin] + one.text + self.text[self.end :]
+        text = on_one_line(self.text[: self.begin]) + one.text + on_one_line(self.text[self.end :])
         moved = tuple(self._links(one, text)) if links else ()
         others = tuple(self._framed(other, links=links) for other in one.alternatives)
         return replace(one, text=text, links=moved, alternatives=others)

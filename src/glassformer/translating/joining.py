@@ -14,6 +14,7 @@ from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.rewriting import Rewrite
 from glassformer.translating.translation import TRANSLATED, Kept, Status, Translation
+from glassformer.translating.writing import on_one_line
 
 __all__ = ["JoinedSentences", "joining"]
 
@@ -54,7 +55,7 @@ class JoinedSentences:
     def _joined(self, found: Sequence[Translation], asked: Request) -> Translation:
         text, links, cursor = "", list[Link](), self.spans[0][0]
         for one, (begin, end) in zip(found, self.spans, strict=True):
-            text += self.text[cursor:begin] or _space(text, one.text)
+            text += on_one_line(self.text[cursor:begin]) or _space(text, one.text)
             links += (link.moved(begin, len(text)) for link in one.links)
             text, cursor = text + one.text, end
         log_prob, tokens = math.fsum(one.log_prob for one in found), [token for one in found for token in one.tokens]

@@ -10,6 +10,7 @@ from glassformer.text.vocabulary import SPECIALS
 from glassformer.translating.copying import letterless
 from glassformer.translating.framing import within_marks
 from glassformer.translating.joining import joining
+from glassformer.translating.recasing import recasing
 from glassformer.translating.rewriting import Rewrite
 
 __all__ = ["plain_rewrites"]
@@ -25,6 +26,8 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
         yield within_marks
     if habits.splits and not whole:
         yield joining(bundle.configuration.data.source_language)
+    if not whole:
+        yield recasing(bundle, habits)
     if habits.copies and _reads_letters(bundle.source_tokenizer):
         yield letterless
 

@@ -121,8 +121,9 @@ class Rescoring:
         """Return the candidates for each text from the other models and the lexicon, up to `size` from each."""
         found: list[list[str]] = [[] for _ in texts]
         how: dict[str, Any] = {"beam_size": size, "n_best": size, "log_probs": False, "guards": False}
+        how |= dict.fromkeys(("retry", "protect", "split", "recase"), False)
         for one in self.models:
-            outputs = [] if one.backward else one.model.translate(texts, retry=False, protect=False, split=False, **how)
+            outputs = [] if one.backward else one.model.translate(texts, **how)
             for several, output in zip(found, outputs, strict=bool(outputs)):
                 several += (each.text for each in (output, *output.alternatives))
         if self.lexicon is not None:

@@ -71,7 +71,7 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
                 f"{storage.place}/{TOKENIZER} is not the tokenizer that the corpus was prepared with; upload the "
                 "tokenizer again, or prepare the corpus again"
             )
-    wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
+    wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith((".jsonl", ".txt"))}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:
         for kind, size, hash in zip(ARRAYS, shard.sizes, shard.hashes, strict=True):

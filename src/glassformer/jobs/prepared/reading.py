@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glassformer.bundle import SPELLINGS
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.encoding import encode
 from glassformer.corpus.shards import open_shards
@@ -32,6 +33,8 @@ class Prepared:
     target_tokenizer: Tokenizer
     habits: Habits | None
     """How the training sources are written; None if an older version prepared the corpus."""
+    spellings: Path | None
+    """The file of the words of the sources that are usually not in lower case; None as above."""
     train: Examples
     """The training pairs, read from the disk when they are needed."""
     valid: Examples
@@ -67,6 +70,7 @@ def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configur
         source_tokenizer=source,
         target_tokenizer=target,
         habits=None if manifest.habits is None else Habits.from_json(manifest.habits),
+        spellings=folder.path / SPELLINGS if SPELLINGS in manifest.hashes else None,
         train=open_shards(folder.path, manifest.shards),
         valid=valid.encoded.examples(),
         valid_pairs=valid_pairs,

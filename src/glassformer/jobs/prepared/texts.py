@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from glassformer.bundle import SPELLINGS
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
@@ -20,9 +21,10 @@ from glassformer.jobs.prepared.folder import KEPT_FILE, SAMPLE_FILE, VALID_FILE,
 from glassformer.jobs.prepared.held_out import KeptBits, hold_out
 from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
 from glassformer.recipes.configuration import Configuration
-from glassformer.system.files import hash_of_bytes, hash_of_file
+from glassformer.system.files import hash_of_bytes, hash_of_file, write_safely
 from glassformer.system.pools import HERE, Pool
 from glassformer.text.habits import HABIT_PAIRS, Habits
+from glassformer.text.recasing import Spellings
 
 __all__ = ["SplitTexts"]
 
@@ -54,7 +56,8 @@ class SplitTexts:
             DataError: the corpus cannot be read, or none of its pairs can be used.
             CheckpointError: a file cannot be written.
         """
-        names = (SAMPLE_FILE, VALID_FILE, *(() if self.data.task else (KEPT_FILE,)))
+        of_version = {SPELLINGS} & self.folder.manifest.hashes.keys()  # older versions did not write it
+        names = (SAMPLE_FILE, VALID_FILE, *of_version, *(() if self.data.task else (KEPT_FILE,)))
         if self.folder.manifest.always_left_out != ALWAYS_LEFT_OUT or not self.folder.has(*names):
             self._write()
 
@@ -116,11 +119,11 @@ class SplitTexts:
             pairs, _ = first_bits(kept, 0)
             self._check_kept(kept, pairs)
             save_array(self.folder.path / KEPT_FILE, kept)
+        habits = self._habits(pairs)
         self.folder.write_pairs(VALID_FILE, valid)
         self.folder.write_pairs(SAMPLE_FILE, list(islice(self.training_pairs(), SAMPLE_PAIRS)))
-        paths = {name: self.folder.path / name for name in (KEPT_FILE, VALID_FILE, SAMPLE_FILE)}
+        paths = {name: self.folder.path / name for name in (KEPT_FILE, VALID_FILE, SAMPLE_FILE, SPELLINGS)}
         hashes = {name: hash_of_file(path) for name, path in paths.items() if path.exists()}
-        habits = Habits.of(self.some_pairs(pairs, HABIT_PAIRS), self.data.source_language)
         self.folder.save(
             always_left_out=ALWAYS_LEFT_OUT,
             habits=habits.to_json(),
@@ -130,6 +133,14 @@ class SplitTexts:
             valid_pairs=len(valid),
             hashes=hashes,
         )
+
+    def _habits(self, pairs: int) -> Habits:
+        """Return how the training sources are written; write their usual spellings."""
+        some, language = self.some_pairs(pairs, HABIT_PAIRS), self.data.source_language
+        spellings = Spellings.of((source for source, _ in some), language)
+        text = "".join(f"{form}\n" for form in spellings.forms)
+        write_safely(self.folder.path / SPELLINGS, lambda path: path.write_bytes(text.encode()))
+        return Habits.of(some, language, spellings)
 
     def _examined(self) -> Examination:
         corpus = self.corpora["train"]

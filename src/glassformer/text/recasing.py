@@ -1,0 +1,181 @@
+"""Write lines in capitals, in lower case or in title case as the training sources were usually written.
+
+A table of usual spellings has the words that lower case alone would spell wrongly: names, German nouns, abbreviations,
+and words whose accents or ß are lost in capitals.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+from glassformer.text.casing import capitalised, casing_of
+from glassformer.text.edits import Replacement
+from glassformer.text.links import Span
+
+__all__ = ["CASES", "LineCase", "Spellings", "case_of", "in_capitals", "lowered", "recased", "words_of"]
+
+LineCase = Literal["", "capitals", "lower", "title"]
+"""How a line is written: all its words in capitals, none with a capital, most words with a capital that usually have
+none, or "" for ordinary lines."""
+
+CASES: tuple[LineCase, ...] = ("capitals", "lower", "title")
+"""The unusual ones."""
+MOST_SPELLINGS = 50_000
+MOST_BYTES = 1_000_000
+LEAST_SEEN = 2
+"""How often a word must be seen away from the beginning of a sentence."""
+TITLE_SHARE = 0.8
+"""Share of the long words that begin with a capital in a line in title case, of those that usually do not."""
+INNER_SHARE = 0.6
+"""The same for all words except the first; new German nouns and names are not enough."""
+LONG = 4
+_WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
+_NO_CASE = re.compile("[\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f]")
+"""Georgian letters, whose capitals nobody writes."""
+_BETWEEN = frozenset(" \t\u00a0,'’-/&+")
+"""Characters between two words of one sentence."""
+_ACCENTS = re.compile("(?<=[A-Za-z\u0370-\u03ff\u1f00-\u1fff])[\u0300-\u036f]+")
+_TONOS = re.compile("(?<=[\u0370-\u03ff])[\u0300\u0301\u0342]+")
+
+
+class Spellings:
+    """The usual spellings of words that are not spelled by their lower case alone."""
+
+    def __init__(self, forms: Iterable[str], language: str = "") -> None:
+        self.forms, self.language = tuple(forms), language
+        self._exact: dict[str, str] = {}
+        self._bare: dict[str, str] = {}
+        for form in self.forms:
+            lower = lowered(form, language)
+            self._exact.setdefault(lower, form)
+            self._bare.setdefault(_bare(lower), form)
+
+    @classmethod
+    def of(cls, lines: Iterable[str], language: str) -> "Spellings":
+        """Return the usual spellings in the lines of a corpus; the most frequent words come first."""
+        seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        words = Counter(word for line in lines if not (line.isupper() or line.istitle()) for word in _inner_words(line))
+        for word, count in words.items():
+            seen[lowered(word, language)][word] += count
+        usual = {lower: forms.most_common(1)[0] for lower, forms in seen.items()}
+        wanted = Counter[str]()
+        for lower, (form, count) in usual.items():
+            is_accented = _bare(lower) != lower and _bare(lower) not in usual
+            if count >= LEAST_SEEN and (form != lower or is_accented):
+                wanted[form] = count
+        return cls(_within(MOST_BYTES, (form for form, _ in wanted.most_common(MOST_SPELLINGS))), language)
+
+    def usual(self, word: str) -> str:
+        """Return the usual spelling of a word; its lower case if the table does not know it."""
+        lower = lowered(word, self.language)
+        if lower in self._exact:
+            return self._exact[lower]
+        return self._bare.get(lower, lower) if _bare(lower) == lower else lower
+
+
+def lowered(word: str, language: str) -> str:
+    """Return a word of a language in lower case; Georgian letters do not change.
+
+    >>> lowered("IŞIK", "tr"), lowered("ΟΔΟΣ", "el"), lowered("ᲗᲑᲘᲚᲘᲡᲘ", "ka")
+    ('ışık', 'οδος', 'ᲗᲑᲘᲚᲘᲡᲘ')
+    """
+    if _NO_CASE.search(word):
+        return word
+    return (word.replace("İ", "i").replace("I", "ı") if casing_of(language) else word).lower()
+
+
+def in_capitals(word: str, language: str) -> str:
+    """Return a word of a language in capitals; Greek capitals have no accents, and Georgian letters do not change.
+
+    >>> in_capitals("Straße", "de"), in_capitals("ışık i", "tr"), in_capitals("άνθρωπος", "el")
+    ('STRASSE', 'IŞIK İ', 'ΑΝΘΡΩΠΟΣ')
+    """
+    if _NO_CASE.search(word):
+        return word
+    upper = (word.replace("i", "İ") if casing_of(language) else word).upper()
+    bare = _TONOS.sub("", unicodedata.normalize("NFD", upper))
+    return unicodedata.normalize("NFC", bare)
+
+
+def _bare(word: str) -> str:
+    """Return a word in lower case without the accents of Latin and Greek letters, and with ss for ß."""
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word.replace("ß", "ss"))))
+
+
+def _within(size: int, forms: Iterable[str]) -> Iterator[str]:
+    for form in forms:
+        size -= len(form.encode()) + 1
+        if size < 0:
+            return
+        yield form
+
+
+def words_of(text: str, kept: Sequence[Span] = ()) -> Iterator[Span]:
+    """Yield the span of each word with a letter, except words that overlap the spans `kept`, which are in order."""
+    rest = iter([*kept, (len(text) + 1, len(text) + 1)])
+    span = next(rest)
+    for found in _WORD.finditer(text):
+        while span[1] <= found.start():
+            span = next(rest)
+        if found.end() <= span[0] and any(map(str.isalpha, found[0])):
+            yield found.span()
+
+
+def _inner_words(line: str) -> Iterator[str]:
+    """Yield the words of a line that do not begin a sentence."""
+    last = None
+    for found in _WORD.finditer(line):
+        if last is not None and (line[last : found.start()] == " " or _BETWEEN.issuperset(line[last : found.start()])):
+            yield found[0]
+        last = found.end()
+
+
+def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineCase:
+    """Return how a line is written; the spans `kept` do not count.
+
+    A line needs two words with at least two letters that have a case. In a line in title case, most of the long words
+    that usually have no capital begin with one, apart from the first; of short words, three are enough if all do.
+    """
+    spans = [*words_of(line, kept)]
+    words = [word for begin, end in spans if _cased(word := line[begin:end]) > 1]
+    if len(words) < 2:
+        return ""
+    if all(map(str.isupper, words)):
+        return "capitals"
+    if not any(letter.isupper() for begin, end in spans for letter in line[begin:end]):
+        return "lower"
+    inner = words[1:]
+    unusual = [word for word in inner if not spellings.usual(word)[0].isupper()]
+    long = [word for word in unusual if len(word) >= LONG]
+    if _share(inner) < INNER_SHARE or len(unusual) < 2:
+        return ""
+    is_title = _share(long) >= TITLE_SHARE if len(long) > 1 else len(unusual) > 2 and _share(unusual) == 1
+    return "title" if is_title else ""
+
+
+def _share(words: Sequence[str]) -> float:
+    """Return the share of words that begin with a capital."""
+    return sum(word[0].isupper() for word in words) / max(len(words), 1)
+
+
+def _cased(word: str) -> int:
+    """Return the number of letters of a word that have a case."""
+    return 0 if _NO_CASE.search(word) else sum(letter.isupper() or letter.islower() for letter in word)
+
+
+def recased(
+    line: str, usual: Callable[[str], str], language: str, *, capital: bool, kept: Sequence[Span] = ()
+) -> Iterator[Replacement]:
+    """Yield the edits that write each word as usual, and the first one with a capital if `capital` says so."""
+    for number, (begin, end) in enumerate(words_of(line, kept)):
+        word = line[begin:end]
+        if _cased(word):
+            form = usual(word)
+            if number == 0 and capital and not any(map(str.isalnum, line[:begin])):
+                form = capitalised(form, language)
+            if form != word:
+                yield Replacement(begin, end, form)
