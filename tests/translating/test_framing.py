@@ -98,7 +98,13 @@ def test_links_count_in_the_whole_line(mark, quotes, words):
 
 def test_a_translator_writes_the_marks_of_the_line(tmp_path):
     translator = random_translator(tmp_path)
-    lines = ["the cat sees.", "- the cat sees.", '"the cat sees."', "1. the cat sees. a dog sleeps.", "a dog sleeps."]
+    lines = [
+        "the cat sees.",
+        "- the cat sees.",
+        '"the cat sees."',
+        "1. the cat sees. 2. a dog sleeps.",
+        "a dog sleeps.",
+    ]
     plain, dash, quoted, both, second = (one.text for one in translator.translate(lines))
-    assert (dash, quoted, both) == (f"- {plain}", f'"{plain}"', f"1. {plain} {second}")
+    assert (dash, quoted, both) == (f"- {plain}", f'"{plain}"', f"1. {plain} 2. {second}")
     assert translator.translate(lines[1:2], split=False)[0].text != dash

@@ -24,9 +24,9 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
     habits = bundle.habits or Habits()
     if not whole:
         yield within_marks
-    if habits.splits and not whole:
-        yield joining(bundle.configuration.data.source_language)
-    if not whole:
+        if habits.splits:
+            yield joining(bundle.configuration.data.source_language)
+            yield within_marks  # each sentence of a list in one line has a mark of its own
         yield recasing(bundle, habits)
     if habits.copies and _reads_letters(bundle.source_tokenizer):
         yield letterless
