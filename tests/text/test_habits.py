@@ -72,5 +72,5 @@ def test_damaged_habits_are_refused(changed):
 
 
 def test_missing_habits_are_refused():
-    with pytest.raises(DataError, match="expected a value for 'letterless'"):
+    with pytest.raises(DataError, match="letterless: expected a number or a truth value, got 'None'"):
         Habits.from_json({})

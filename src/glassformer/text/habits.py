@@ -70,14 +70,11 @@ class Habits:
         Raises:
             DataError: a value is missing or has the wrong type.
         """
-        try:
-            found = cls(**{field.name: values[field.name] for field in fields(cls)})
-        except KeyError as error:
-            raise DataError(f"expected a value for {error}, got {quoted(str(values))}") from error
-        for name, value in asdict(found).items():
-            if isinstance(value, bool) != (name == "letterless_translated") or not isinstance(value, int | float):
-                raise DataError(f"{name}: expected a number or a truth value, got {quoted(str(value))}")
-        return found
+        for field in fields(cls):
+            value, expected = values.get(field.name), bool if field.name == "letterless_translated" else (int, float)
+            if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
+                raise DataError(f"{field.name}: expected a number or a truth value, got {quoted(str(value))}")
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:
         """Return the habits as plain data."""
