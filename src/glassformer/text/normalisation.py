@@ -66,7 +66,23 @@ def plain(text: str) -> str:
     'Kater für e-mail'
     """
     before, after = map(_compiled, PLAIN_STEPS)
-    return _replaced(normalize("NFC", _replaced(text, before)), after)
+    return _replaced(_composed(_replaced(text, before)), after)
+
+
+def _composed(text: str) -> str:
+    """Return a text in Unicode's normal form C; runs of more than 30 marks stay as they are."""
+    parts = _long_runs().split(text)
+    return "".join(part if place % 2 else normalize("NFC", part) for place, part in enumerate(parts))
+
+
+@cache
+def _long_runs() -> re.Pattern[str]:
+    """Return the pattern of a run of more than 30 characters that may be combining marks.
+
+    Sorting marks takes time that grows with the square of their number. In Unicode's Stream-Safe Text Format, a letter
+    has at most 30.
+    """
+    return re.compile(r"([^\w\x00-\x7f]{31,})")
 
 
 @cache  # compiled for the first text that is not normal: a command that reads none starts some 20 ms sooner
@@ -89,11 +105,13 @@ def is_normal(text: str) -> bool:
     # `str.isprintable` is false for surrogates, for all white space except the plain space, and for all invisible
     # characters that "plain" removes.
     return (
-        text.isprintable()
-        and "  " not in text
-        and (text.isascii() or (not ("\u2011" in text or SPACE_MARK in text) and is_normalized("NFC", text)))
-        and text == text.strip(" ")
+        text.isprintable() and "  " not in text and (text.isascii() or _is_composed(text)) and text == text.strip(" ")
     )
+
+
+def _is_composed(text: str) -> bool:
+    has_others = "\u2011" in text or SPACE_MARK in text or _long_runs().search(text)
+    return not has_others and is_normalized("NFC", text)
 
 
 def normalisation_of(tokens: Iterable[str]) -> Normalisation:
