@@ -31,7 +31,7 @@ TITLE_SHARE = 0.8
 INNER_SHARE = 0.6
 """The same for all words except the first; new German nouns and names are not enough."""
 LONG = 4
-LONGEST_WORD = 100
+MOST_LETTERS = 100
 _WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 _NO_CASE = re.compile("[\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f]")
 """Georgian letters, whose capitals nobody writes."""
@@ -118,14 +118,14 @@ def _within(size: int, forms: Iterable[str]) -> Iterator[str]:
 def words_of(text: str, kept: Sequence[Span] = ()) -> Iterator[Span]:
     """Yield the span of each word with a letter, except words that overlap the spans `kept`, which are in order.
 
-    A run of more than LONGEST_WORD characters is no word.
+    A run of more than MOST_LETTERS characters is no word.
     """
     rest = iter([*kept, (len(text) + 1, len(text) + 1)])
     span = next(rest)
     for found in _WORD.finditer(text):
         while span[1] <= found.start():
             span = next(rest)
-        is_word = len(found[0]) <= LONGEST_WORD and any(map(str.isalpha, found[0]))
+        is_word = len(found[0]) <= MOST_LETTERS and any(map(str.isalpha, found[0]))
         if found.end() <= span[0] and is_word:
             yield found.span()
 
