@@ -154,9 +154,11 @@ def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineC
     if not any(letter.isupper() for begin, end in spans for letter in line[begin:end]):
         return "lower"
     inner = words[1:]
+    if _share(inner) < INNER_SHARE:  # most lines end here, before the table is looked at
+        return ""
     unusual = [word for word in inner if not spellings.usual(word)[0].isupper()]
     long = [word for word in unusual if len(word) >= LONG]
-    if _share(inner) < INNER_SHARE or len(unusual) < 2:
+    if len(unusual) < 2:
         return ""
     is_title = _share(long) >= TITLE_SHARE if len(long) > 1 else len(unusual) > 2 and _share(unusual) == 1
     return "title" if is_title else ""

@@ -145,13 +145,13 @@ def suffices(form: str, term: Term) -> bool:
     return any(begin >= 0 and is_apart(form, begin, begin + length) for begin, length in begins)
 
 
-def without_spans(text: str) -> str:
-    """Return a text without its protected spans.
+def without_spans(text: str, patterns: Sequence[str] = ()) -> str:
+    """Return a text without its protected spans; `patterns` are as in `Terms`.
 
     >>> without_spans("See https://example.org/a.")
     'See .'
     """
-    return edited(text, (Replacement(one.begin, one.end, "") for one in protected_spans(text)))
+    return edited(text, (Replacement(one.begin, one.end, "") for one in protected_spans(text, patterns)))
 
 
 def _take(counts: Counter[str], forms: Sequence[str], count: int) -> int:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlapping, word_spans
 from glassformer.text.placing import copied
-from glassformer.text.spans import ProtectedSpan, protected_spans
+from glassformer.text.spans import protected_spans
 from glassformer.text.splitting import has_letter
+from glassformer.text.terms import without_spans
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
 from glassformer.translating.reading import status_of
@@ -55,12 +55,8 @@ def letterless(text: str, asked: Request) -> CopiedText | None:
 
 def _has_words(text: str, patterns: Sequence[str]) -> bool:
     """Return whether a text has letters outside its protected spans, or has a plural or selection."""
-    spans = protected_spans(text, patterns)
-    return has_letter(_without_spans(text, spans)) or any(one.kind == "message" for one in spans)
-
-
-def _without_spans(text: str, spans: Sequence[ProtectedSpan]) -> str:
-    return edited(text, (Replacement(one.begin, one.end, "") for one in spans))
+    is_message = (one.kind == "message" for one in protected_spans(text, patterns))
+    return has_letter(without_spans(text, patterns)) or any(is_message)
 
 
 def unread_texts(asked: Request, tokenizer: Tokenizer) -> dict[int, CopiedText]:
@@ -71,8 +67,8 @@ def unread_texts(asked: Request, tokenizer: Tokenizer) -> dict[int, CopiedText]:
     found = dict[int, CopiedText]()
     for place, (ids, *_) in asked.sources.items() if asked.terms.protect else ():
         if not asked.prefixes[place] and _is_unread(ids[:-1], tokenizer):
-            text, patterns = asked.texts[place], asked.terms.patterns
-            rest = _without_spans(text, protected_spans(text, patterns))
+            text = asked.texts[place]
+            rest = without_spans(text, asked.terms.patterns)
             if _is_unread(tokenizer.encode(rest), tokenizer):
                 found[place] = CopiedText(text, asked.terms.of(text), is_unread=True)
     return found

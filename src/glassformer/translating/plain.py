@@ -34,4 +34,4 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
 
 def _reads_letters(tokenizer: Tokenizer) -> bool:
     """Return whether a vocabulary has letters, unlike the vocabulary of a task with numbers."""
-    return any(map(has_letter, tokenizer.tokens(range(len(SPECIALS), len(tokenizer)))))
+    return any(has_letter(token) for id in range(len(SPECIALS), len(tokenizer)) for token in tokenizer.tokens([id]))

@@ -107,11 +107,14 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
 
 def _only_case(tokenizer: Tokenizer) -> Callable[[str, str], str] | None:
     """Return the function that writes words in the only case of a vocabulary; None if it has both cases or none."""
-    letters = set("".join(tokenizer.tokens(range(len(SPECIALS), len(tokenizer)))))
-    small, capitals = any(map(str.islower, letters)), any(map(str.isupper, letters))
-    if small is capitals:
-        return None
-    return lowered if small else in_capitals
+    small = capitals = False
+    for id in range(len(SPECIALS), len(tokenizer)):
+        [token] = tokenizer.tokens([id])
+        small = small or any(map(str.islower, token))
+        capitals = capitals or any(map(str.isupper, token))
+        if small and capitals:  # after some tokens; reading all takes 13 ms
+            return None
+    return lowered if small else in_capitals if capitals else None
 
 
 def _fewest_pieces(tokenizer: Tokenizer, language: str, word: str) -> str:

@@ -47,10 +47,10 @@ def rewriting(rewritten: Mapping[int, Rewritten], asked: Request, below: Transla
     texts = [rewritten[place].parts if place in rewritten else (text,) for place, text in enumerate(asked.texts)]
     linked = {place for place, one in rewritten.items() if one.needs_links}
     # Links take a second pass, so only the texts that need them are translated with links.
-    found = tuple(
-        below(_parts([place for place in range(len(texts)) if (place in linked) == wanted], texts, asked, wanted))
-        for wanted in (False, True)
-    )
+    groups: dict[bool, list[int]] = {}
+    for place in range(len(texts)):
+        groups.setdefault(place in linked, []).append(place)
+    found = {links: below(_parts(places, texts, asked, links)) for links, places in groups.items()}
     return _merged(texts, rewritten, asked, lambda place: next(found[place in linked]))
 
 

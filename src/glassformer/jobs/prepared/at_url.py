@@ -6,6 +6,7 @@ from pathlib import Path
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.shards import ARRAYS
 from glassformer.errors import CheckpointError
+from glassformer.jobs.prepared.folder import KEPT_FILE
 from glassformer.jobs.prepared.manifest import MANIFEST, Manifest
 from glassformer.system.files import hash_of_file, hash_of_folder, remove, write_safely
 from glassformer.system.storage import RemoteStorage, using
@@ -71,7 +72,7 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
                 f"{storage.place}/{TOKENIZER} is not the tokenizer that the corpus was prepared with; upload the "
                 "tokenizer again, or prepare the corpus again"
             )
-    wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith((".jsonl", ".txt"))}
+    wanted = {name: hash for name, hash in manifest.hashes.items() if name != KEPT_FILE}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:
         for kind, size, hash in zip(ARRAYS, shard.sizes, shard.hashes, strict=True):
