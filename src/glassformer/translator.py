@@ -340,6 +340,7 @@ class Translator:
             glossary=known,
             source_language=data.source_language,
             target_language=data.target_language,
+            signs=self._layers.signs,
         )
         return Request((), (), (), search, terms, links=links, guards=guards)
 

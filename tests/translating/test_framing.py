@@ -107,4 +107,4 @@ def test_a_translator_writes_the_marks_of_the_line(tmp_path):
     ]
     plain, dash, quoted, both, second = (one.text for one in translator.translate(lines))
     assert (dash, quoted, both) == (f"- {plain}", f'"{plain}"', f"1. {plain} 2. {second}")
-    assert translator.translate(lines[1:2], split=False)[0].text != dash
+    assert translator.translate(lines[2:3], split=False)[0].text != quoted

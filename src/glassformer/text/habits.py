@@ -10,6 +10,7 @@ from glassformer.errors import DataError, quoted
 from glassformer.text.normalisation import normalise
 from glassformer.text.recasing import CASES, LineCase, Spellings, case_of
 from glassformer.text.splitting import has_letter, inner_sentences
+from glassformer.text.word_edges import is_unspaced
 
 __all__ = ["HABIT_PAIRS", "Habits"]
 
@@ -21,6 +22,7 @@ FEW_LETTERLESS = 0.01
 FEW_JOINED = 0.05
 FEW_IN_CASE = 0.01
 MOST_WITH_CAPITAL = 0.9
+MOSTLY_WORDS = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class Habits:
     with_capital: float = 1.0
     """Share of sources with a capital letter; the field below, of sources whose first letter is one."""
     first_capital: float = 1.0
+    words: float = 0.0
+    """Share of sources that are one word, as in a dictionary of pronunciations."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]], language: str, spellings: Spellings) -> "Habits":
@@ -61,6 +65,7 @@ class Habits:
             **{case: cases[case] / count for case in CASES},
             with_capital=capital / count,
             first_capital=sum(map(str.isupper, first)) / count,
+            words=sum(map(_is_word, (source for source, _ in pairs))) / count,
         )
 
     @classmethod
@@ -92,6 +97,11 @@ class Habits:
         return frozenset(few if self.with_capital > MOST_WITH_CAPITAL else few - {"lower"})
 
     @property
+    def reads_words(self) -> bool:
+        """Whether the sources are words, not sentences."""
+        return self.words >= MOSTLY_WORDS
+
+    @property
     def begins_with_capital(self) -> bool:
         """Whether a line written as usual begins with a capital."""
         return self.first_capital >= 0.5
@@ -100,3 +110,8 @@ class Habits:
     def splits(self) -> bool:
         """Whether the sentences of a line are translated one by one, because few lines in training had several."""
         return self.several_sentences < FEW_JOINED
+
+
+def _is_word(source: str) -> bool:
+    """Return whether a source is one word; a text in a script without spaces may have several."""
+    return len(source.split()) == 1 and not any(map(is_unspaced, source))

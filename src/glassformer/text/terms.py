@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Glossary, Term
+from glassformer.text.links import Span, overlapping
+from glassformer.text.signs import Signs
 from glassformer.text.spans import protected_spans
 from glassformer.text.word_edges import is_apart
 
@@ -43,17 +45,31 @@ class Terms:
     """The language of the sources, as a BCP 47 tag; it decides which letters are capitals of which. "" = unknown."""
     target_language: str = ""
     """The language of the translations, likewise."""
+    signs: Signs | None = None
+    """What the source vocabulary has signs for. If it is given, the rest is kept like protected spans."""
 
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
         spans = protected_spans(text, self.patterns) if self.protect else []
-        found = _counted(
-            text, [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
-        )
+        found = [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
+        others = list[Term]()
         if self.glossary:
             languages = {"source_language": self.source_language, "target_language": self.target_language}
-            found += self.glossary.terms(text, [(one.begin, one.end) for one in spans], **languages)
-        return tuple(sorted(found))
+            others = [*self.glossary.terms(text, [(one.begin, one.end) for one in spans], **languages)]
+        taken = sorted((one.begin, one.end) for one in (*found, *others))
+        found += (Term(*span, (text[slice(*span)],), "span") for span in self._without_sign(text, taken))
+        return tuple(sorted([*_counted(text, found), *others]))
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the spans of a text that are kept as they are, in order; glossary terms do not count."""
+        known = protected_spans(text, self.patterns) if self.protect else []
+        spans = [(one.begin, one.end) for one in known]
+        return sorted([*spans, *self._without_sign(text, spans)])
+
+    def _without_sign(self, text: str, taken: Sequence[Span]) -> list[Span]:
+        """Return the parts of a text that the vocabulary has no sign for, outside the spans in `taken`."""
+        lacking = self.signs.lacking(text) if self.protect and self.signs else []
+        return [span for span in lacking if not overlapping(taken, span)]
 
     def leave_words(self, text: str) -> bool:
         """Return whether a text has words besides its terms."""

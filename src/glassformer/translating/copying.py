@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlapping, word_spans
 from glassformer.text.placing import copied
 from glassformer.text.spans import protected_spans
 from glassformer.text.splitting import has_letter
-from glassformer.text.terms import without_spans
+from glassformer.text.terms import Terms, without_spans
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
 from glassformer.translating.reading import status_of
@@ -62,16 +63,22 @@ def _has_words(text: str, patterns: Sequence[str]) -> bool:
 def unread_texts(asked: Request, tokenizer: Tokenizer) -> dict[int, CopiedText]:
     """Return the texts of a tokenized request of which the model would read most tokens as `<unk>`, by their indices.
 
-    Protected spans do not count. Texts whose outputs must begin with a prefix are left out.
+    Protected spans do not count, nor do emoji. Texts whose outputs must begin with a prefix are left out.
     """
     found = dict[int, CopiedText]()
     for place, (ids, *_) in asked.sources.items() if asked.terms.protect else ():
         if not asked.prefixes[place] and _is_unread(ids[:-1], tokenizer):
             text = asked.texts[place]
-            rest = without_spans(text, asked.terms.patterns)
-            if _is_unread(tokenizer.encode(rest), tokenizer):
+            if _is_unread(tokenizer.encode(_to_read(text, asked.terms)), tokenizer):
                 found[place] = CopiedText(text, asked.terms.of(text), is_unread=True)
     return found
+
+
+def _to_read(text: str, terms: Terms) -> str:
+    """Return a text without its protected spans, and without emoji and other signs that the vocabulary lacks."""
+    rest = without_spans(text, terms.patterns)
+    lacking = terms.signs.lacking(rest) if terms.signs else []
+    return edited(rest, (Replacement(*span, "") for span in lacking if not has_letter(rest[slice(*span)])))
 
 
 def _is_unread(ids: Sequence[int], tokenizer: Tokenizer) -> bool:

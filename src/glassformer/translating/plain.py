@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from glassformer.bundle import Bundle
 from glassformer.text.habits import Habits
+from glassformer.text.signs import Signs
 from glassformer.text.splitting import has_letter
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -13,7 +14,7 @@ from glassformer.translating.joining import joining
 from glassformer.translating.recasing import recasing
 from glassformer.translating.rewriting import Rewrite
 
-__all__ = ["plain_rewrites"]
+__all__ = ["known_signs", "plain_rewrites"]
 
 
 def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
@@ -30,6 +31,12 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
         yield recasing(bundle, habits)
     if habits.copies and _reads_letters(bundle.source_tokenizer):
         yield letterless
+
+
+def known_signs(bundle: Bundle) -> Signs | None:
+    """Return what a run that reads sentences has signs for; None for runs that read words or numbers."""
+    habits = bundle.habits or Habits()
+    return None if habits.reads_words or not _reads_letters(bundle.source_tokenizer) else Signs(bundle.source_tokenizer)
 
 
 def _reads_letters(tokenizer: Tokenizer) -> bool:

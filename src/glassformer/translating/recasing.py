@@ -12,7 +12,7 @@ from glassformer.text.glossary import Term
 from glassformer.text.habits import Habits
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.recasing import LineCase, Spellings, case_of, in_capitals, lowered, recased, words_of
-from glassformer.text.spans import ProtectedSpan, protected_spans
+from glassformer.text.signs import Signs
 from glassformer.text.terms import written_forms
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -70,10 +70,11 @@ class RecasedText:
 def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
     """Return the function that writes unusual lines as the training sources of a run are written.
 
-    If all letters of the source vocabulary have one case, each line is written in this case.
+    If all letters of the source vocabulary have one case, each line is written in this case. If the sources are single
+    words, letters that the vocabulary lacks are replaced by their base letters.
     """
     tokenizer, data = bundle.source_tokenizer, bundle.configuration.data
-    fold = _only_case(tokenizer)
+    fold = _folding(tokenizer, habits)
 
     @cache
     def spellings() -> Spellings | None:
@@ -96,13 +97,23 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
     def way(text: str, asked: Request) -> RecasedText | None:
         if asked.search.sample or not asked.search.settings.recase or status_of(text) != "ok":
             return None
-        spans = protected_spans(text, asked.terms.patterns) if asked.terms.protect else []
-        kept: Sequence[Term | ProtectedSpan] = asked.terms.of(text) if fold and asked.terms.glossary else spans
-        kind, edits = edits_of(text, [(one.begin, one.end) for one in kept])
+        is_whole = fold and asked.terms.glossary
+        terms: Sequence[Term] = asked.terms.of(text) if is_whole else ()
+        kept = [(one.begin, one.end) for one in terms] if is_whole else asked.terms.spans(text)
+        kind, edits = edits_of(text, kept)
         usual = edited(text, edits)
         return RecasedText(text, usual, data.target_language, kind == "capitals") if usual != text else None
 
     return way
+
+
+def _folding(tokenizer: Tokenizer, habits: Habits) -> Callable[[str, str], str] | None:
+    """Return the function that writes each word of a language as the vocabulary can; None if words stay as they are."""
+    fold = _only_case(tokenizer)
+    if not habits.reads_words:
+        return fold
+    signs = Signs(tokenizer)
+    return lambda word, language: signs.based(fold(word, language) if fold else word)
 
 
 def _only_case(tokenizer: Tokenizer) -> Callable[[str, str], str] | None:
