@@ -103,6 +103,13 @@ def test_a_run_starts_with_the_weights_and_vocabulary_of_its_base(make, trained,
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_a_run_knows_the_usual_spellings_of_its_base(make, trained, tmp_path):
+    shutil.copytree(trained / "base", tmp_path / "base")
+    (tmp_path / "base" / "spellings.txt").write_text("NASA\nBerlin\n")
+    train(make("run", f"training.start_from={tmp_path / 'base'}", "training.steps=1"))
+    assert Bundle.load(tmp_path / "run").spellings.read_text().splitlines()[-2:] == ["NASA", "Berlin"]
+
+
 def test_dropout_may_differ_from_the_base(make, tmp_path):
     train(make("run", "model.dropout=0.25", "training.steps=1"))
     assert Bundle.load(tmp_path / "run").model_config.dropout == 0.25

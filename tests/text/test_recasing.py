@@ -150,3 +150,10 @@ def test_only_the_letters_of_words_change(line, table):
 def test_capitals_of_a_language(word, language, capitals):
     assert in_capitals(word, language) == capitals
     assert lowered(capitals, language) != capitals or word == capitals
+
+
+def test_a_table_is_joined_to_another_whose_words_it_knows():
+    table = Spellings(["Hund", "NATO"], "de").joined(["hund", "Nato", "Katze", "Straße"])
+    assert table.forms == ("Hund", "NATO", "Katze", "Straße")
+    assert (table.usual("NATO"), table.usual("STRASSE")) == ("NATO", "Straße")
+    assert len(Spellings(["Hund"]).joined(f"Wort{number}" for number in range(60_000)).forms) == MOST_SPELLINGS

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Literal
 
 from glassformer.text.casing import capitalised, casing_of
@@ -66,7 +67,12 @@ class Spellings:
             is_accented = _bare(lower) != lower and _bare(lower) not in usual
             if count >= LEAST_SEEN and (form != lower or is_accented):
                 wanted[form] = count
-        return cls(_within(MOST_BYTES, (form for form, _ in wanted.most_common(MOST_SPELLINGS))), language)
+        return cls(_first(form for form, _ in wanted.most_common()), language)
+
+    def joined(self, others: Iterable[str]) -> "Spellings":
+        """Return a table that also has others' spellings of words that this table does not know."""
+        new = (form for form in others if lowered(form, self.language) not in self._exact)
+        return Spellings(_first(chain(self.forms, new)), self.language)
 
     def usual(self, word: str) -> str:
         """Return the usual spelling of a word; its lower case if the table does not know it."""
@@ -107,8 +113,10 @@ def _bare(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word.replace("ß", "ss"))))
 
 
-def _within(size: int, forms: Iterable[str]) -> Iterator[str]:
-    for form in forms:
+def _first(forms: Iterable[str]) -> Iterator[str]:
+    """Yield the first forms, as many as a table may have."""
+    size = MOST_BYTES
+    for form in islice(forms, MOST_SPELLINGS):
         size -= len(form.encode()) + 1
         if size < 0:
             return

@@ -20,6 +20,7 @@ from glassformer.errors import ConfigError, DataError, quoted
 from glassformer.jobs.prepared.folder import KEPT_FILE, SAMPLE_FILE, VALID_FILE, PreparedFolder
 from glassformer.jobs.prepared.held_out import KeptBits, hold_out
 from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
+from glassformer.jobs.starting_run import StartingRun
 from glassformer.recipes.configuration import Configuration
 from glassformer.system.files import hash_of_bytes, hash_of_file, write_safely
 from glassformer.system.pools import HERE, Pool
@@ -135,9 +136,12 @@ class SplitTexts:
         )
 
     def _habits(self, pairs: int) -> Habits:
-        """Return how the training sources are written; write their usual spellings."""
+        """Return how the training sources are written; write their usual spellings, with those of the starting run."""
         some, language = self.some_pairs(pairs, HABIT_PAIRS), self.data.source_language
         spellings = Spellings.of((source for source, _ in some), language)
+        start = StartingRun.of(self.configuration)
+        if start and (known := start.bundle.spellings):
+            spellings = spellings.joined(known.read_text(encoding="utf-8").splitlines())
         text = "".join(f"{form}\n" for form in spellings.forms)
         write_safely(self.folder.path / SPELLINGS, lambda path: path.write_bytes(text.encode()))
         return Habits.of(some, language, spellings)
