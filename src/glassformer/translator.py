@@ -246,12 +246,27 @@ class Translator:
             settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),
+            rewritten=None if prefix else self.rewritten(text, **settings),
             attention=attention,
             attention_layer=torch.alignment.module,
             alignment=torch.alignment,
             tree=tree,
             tree_tokens=tuple(self.bundle.target_tokenizer.tokens([node.token for node in tree.nodes])),
         )
+
+    def rewritten(self, text: str, **settings: Any) -> tuple[str, ...] | None:
+        """Return what `translate` lets the model read instead of a text, such as the sentences of a line.
+
+        Returns:
+            The texts, in order; none if the text is copied; None if the model reads the text itself. `settings` are
+            decoding settings by name, which override the run's settings.
+
+        Raises:
+            ConfigError: a setting is unknown or out of range.
+        """
+        asked = self._asked(settings)._replace(texts=[text], prefixes=[""], seeds=[0])
+        found = tuple(self._layers.rewritten(asked))
+        return None if found == (text,) else found
 
     def score(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[Translation]:
         """Score given translations: return each target with the log probabilities that the model gives its tokens.

@@ -129,3 +129,21 @@ def test_contradicting_options_are_an_error_of_one_line(explain, options, messag
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith("error: ")
     assert message in result.err
+
+
+BOTH = "`translate` lets the model read 'The cat slept.' and 'The dog ran.'"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("THE CAT SLEPT. The dog ran.", BOTH), ("12 %", "`translate` copies it"), ("The cat slept.", "")],
+)
+@pytest.mark.parametrize("command", ["trace", "explore", "explain"])
+def test_what_translate_lets_the_model_read_is_said(glassformer, tmp_path, monkeypatch, command, text, said):
+    monkeypatch.setenv("COLUMNS", "120")
+    if command == "explain":
+        shown = glassformer("translate", "demo", "--explain", stdin=f"{text}\n".encode()).out
+    else:
+        html = ["--html", tmp_path / "page.html", "--recorded"] if command == "explore" else []
+        shown = glassformer(command, "demo", text, *html).err
+    assert ("this is the line as it is; " + said in shown) if said else "as it is" not in shown

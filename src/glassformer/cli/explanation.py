@@ -11,12 +11,13 @@ from rich.text import Text
 
 from glassformer.cli.bar import bar
 from glassformer.decoding.hypothesis import score_text
+from glassformer.errors import quoted
 from glassformer.translating.translation import Explanation
 
 if TYPE_CHECKING:
     from glassformer.decoding.search_trace import Node
 
-__all__ = ["layout"]
+__all__ = ["layout", "read_instead"]
 
 STATUS = {
     "blank": "blank: there is nothing to translate",
@@ -49,12 +50,21 @@ def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
     return Group(heading, *(renderable for part in parts for renderable in (*part(explanation), "")))
 
 
+def read_instead(texts: Sequence[str]) -> str:
+    """Say what the model reads instead of a line when `translate` gets the line."""
+    if not texts:
+        return "this is the line as it is; `translate` copies it"
+    return f"this is the line as it is; `translate` lets the model read {' and '.join(map(quoted, texts))}"
+
+
 def _sentences(explanation: Explanation) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2))
     grid.add_row("source", Text(" ".join(_distinct(explanation.source))))
     if explanation.unknown:
         unknown = ", ".join(map(_printable, explanation.unknown))
         grid.add_row("", Text(f"<unk> stands for what is not in the vocabulary: {unknown}", style="yellow"))
+    if explanation.rewritten is not None:
+        grid.add_row("", Text(read_instead(explanation.rewritten), style="yellow"))
     grid.add_row("output", Text(_printable(explanation.translation.text), style="bold"))
     if confidence := explanation.translation.confidence:
         parts = {"exactly right": confidence.exact, "close to the reference": confidence.close}

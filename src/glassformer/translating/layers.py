@@ -52,6 +52,18 @@ class Layers:
             answer = partial(layer, below=answer)
         return map(or_empty, answer(read))
 
+    def rewritten(self, asked: Request) -> list[str]:
+        """Return the texts that the model reads for the texts of a request; for a copied text, there is none."""
+        for way in self.rewrites:
+            found = rewritten_texts(way, asked)
+            texts = [
+                part
+                for place, text in enumerate(asked.texts)
+                for part in (found[place].parts if place in found else (text,))
+            ]
+            asked = asked._replace(texts=texts, prefixes=[""] * len(texts), seeds=range(len(texts)))
+        return [*asked.texts]
+
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that a request needs, from the outermost to the innermost; the request is tokenized."""
         # Some layers, and `rewriting`, translate further texts with `self`, that is by all layers. This ends, because a

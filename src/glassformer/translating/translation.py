@@ -96,6 +96,8 @@ class Explanation:
     """The tokens that the encoder reads, including `<eos>`."""
     unknown: tuple[str, ...] = ()
     """Tokens of the text outside the vocabulary, which the encoder reads as `<unk>`."""
+    rewritten: tuple[str, ...] | None = None
+    """What `translate` would let the model read instead, as `Translator.rewritten` returns it."""
     attention: tuple[tuple[float, ...], ...] = ()
     """Cross-attention weights: for each token of the translation, a row with a weight for each source token. A weight
     is the mean over the heads of `alignment`; each row sums to 1."""

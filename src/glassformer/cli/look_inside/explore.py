@@ -90,6 +90,7 @@ def _load(run: str, text: str | None, device: str) -> "Translator":
         ConfigError: a sentence is given instead of a run.
         DataError: the sentence is blank, or not valid Unicode.
     """
+    from glassformer.cli.explanation import read_instead
     from glassformer.translator import Translator
 
     if text is None and " " in run.strip() and not Path(run).exists():
@@ -110,6 +111,8 @@ def _load(run: str, text: str | None, device: str) -> "Translator":
         typer.echo(
             f"not in the vocabulary, so the model reads <unk> instead: {', '.join(map(quoted, unknown))}", err=True
         )
+    if (instead := translator.rewritten(text)) is not None:
+        typer.echo(read_instead(instead), err=True)
     return translator
 
 

@@ -107,14 +107,18 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     """Return the values of all points for a source and a target, which by default is the model's translation."""
     import torch
 
+    from glassformer.cli.explanation import read_instead
     from glassformer.decoding.transformer_step import padded
     from glassformer.model.points import named_points
     from glassformer.model.taps import record
     from glassformer.translating.translation import TRANSLATED
 
-    [translation] = translator.translate([text])
+    explanation = translator.explain(text)
+    translation = explanation.translation
     if translation.status not in (*TRANSLATED, "empty"):
         raise DataError(f"the text has no translation: {translation.status.replace('_', ' ')}")
+    if explanation.rewritten is not None:
+        typer.echo(read_instead(explanation.rewritten), err=True)
     followed = translation.text if target is None else target
     bundle, config = translator.bundle, translator.bundle.model_config
     source_ids = [*bundle.source_tokenizer.encode(text), bundle.source_tokenizer.eos_id]
