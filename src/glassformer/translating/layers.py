@@ -5,11 +5,12 @@ from functools import partial
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine
+from glassformer.text.signs import Signs
 from glassformer.translating.copying import unread_texts
 from glassformer.translating.inside_messages import InsideMessages, messages_of
 from glassformer.translating.judge import Judging
 from glassformer.translating.keeping import KeepingTerms
-from glassformer.translating.plain import known_signs, plain_rewrites
+from glassformer.translating.plain import plain_rewrites, reads_sentences
 from glassformer.translating.ranking import Ranking
 from glassformer.translating.reading import Reader
 from glassformer.translating.request import Layer, Request, Translate
@@ -36,7 +37,7 @@ class Layers:
         self.rewrites: tuple[Rewrite, ...] = (tagged, *plain_rewrites(bundles[0], whole=bool(rescoring)))
         """How texts are rewritten before they are translated, in this order; each way is tried on the parts of the ways
         before it."""
-        self.signs = known_signs(bundles[0])
+        self.signs = Signs(bundles[0].source_tokenizer) if reads_sentences(bundles[0]) else None
         """What the source vocabulary has signs for, if the run reads sentences."""
         self._draws = "sampling" not in engine.cannot
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from glassformer.bundle import Bundle
 from glassformer.text.habits import Habits
-from glassformer.text.signs import Signs
 from glassformer.text.splitting import has_letter
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import SPECIALS
@@ -14,7 +13,7 @@ from glassformer.translating.joining import joining
 from glassformer.translating.recasing import recasing
 from glassformer.translating.rewriting import Rewrite
 
-__all__ = ["known_signs", "plain_rewrites"]
+__all__ = ["plain_rewrites", "reads_sentences"]
 
 
 def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
@@ -33,10 +32,10 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
         yield letterless
 
 
-def known_signs(bundle: Bundle) -> Signs | None:
-    """Return what a run that reads sentences has signs for; None for runs that read words or numbers."""
+def reads_sentences(bundle: Bundle) -> bool:
+    """Return whether a run reads sentences, not words or numbers."""
     habits = bundle.habits or Habits()
-    return None if habits.reads_words or not _reads_letters(bundle.source_tokenizer) else Signs(bundle.source_tokenizer)
+    return not habits.reads_words and _reads_letters(bundle.source_tokenizer)
 
 
 def _reads_letters(tokenizer: Tokenizer) -> bool:

@@ -201,11 +201,24 @@ def test_the_page_begins_with_what_was_trained_and_what_came_out(run, written):
 
 
 @pytest.mark.slow
-def test_the_page_tells_what_the_model_cannot_do(run, written):
+def test_the_page_tells_what_the_model_cannot_do(run, reported, written):
     known = len(Bundle.load(run).source_tokenizer) - 4
     text = Page(written).text
     assert f"It knows {known} source words and signs; it reads every other word as <unk>." in text
     assert "It has read no source of more than 8 tokens" in text
+    assert f"glassformer evaluate {reported[0]} --variants tries how it translates lines in capitals" in text
+
+
+@pytest.mark.slow
+def test_the_page_shows_how_other_spellings_are_translated(copy, tmp_path):
+    log = (copy / "metrics.jsonl").read_text()
+    (copy / "metrics.jsonl").write_text(log + '{"type": "end", "step": 60, "reason": "steps", "seconds": 3000}\n')
+    pairs = (f'["The {"cat " * count}sees.", "Le {"chat " * count}voit."]\n' for count in range(30))
+    (copy / "prepared/valid.jsonl").write_text("".join(pairs))
+    text = Page(write_report(copy, tmp_path / "report.html")).text
+    assert "30 validation sentences as other people write them, translated greedily" in text
+    assert re.search(r"capitals30\d+\.\d\d+\.\d\d+\.\d %\d+\.\d %", text)
+    assert "two in a line" in text
 
 
 @pytest.mark.slow

@@ -23,10 +23,12 @@ from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.corpora import corpus_for
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.translating.plain import reads_sentences
 from glassformer.translating.translation import Explanation
 from glassformer.translator import Translator
 from glassformer.watch.report.history import History
 from glassformer.watch.report.outputs import Early, Outputs, at_snapshots, example, translated
+from glassformer.watch.report.variants import Tried, tried
 
 __all__ = ["Content", "Lengths", "gather"]
 
@@ -66,6 +68,8 @@ class Content:
     example: Explanation | None
     early: Early | None
     """Translations by the snapshots of the training."""
+    tried: Tried | None
+    """How sentences in other spellings are translated; None if the run does not read sentences."""
     missing: tuple[str, ...]
     """The parts missing from the report and the reasons, one sentence each."""
 
@@ -89,6 +93,10 @@ def gather(folder: str | Path) -> Content:
     early = None
     if translator and items:
         early = _tried("The training, sentence by sentence", lambda: at_snapshots(translator, items.sources), missing)
+    variants = None
+    if translator and outputs and reads_sentences(bundle):
+        a_line = outputs.seconds / len(outputs.texts)
+        variants = tried(translator, outputs.items, training=history.seconds, a_line=a_line)
     lengths, lengths_of = _lengths(manifest, prepared), "training pairs"
     if lengths is None and items:
         lengths, lengths_of = _lengths_of_items(bundle, items), "validation pairs"
@@ -112,6 +120,7 @@ def gather(folder: str | Path) -> Content:
         ),
         example=example(translator, outputs) if translator and outputs else None,
         early=early,
+        tried=variants,
         missing=tuple(missing),
     )
 

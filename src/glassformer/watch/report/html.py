@@ -94,9 +94,11 @@ def _shown(content: Content) -> dict[str, Any]:
     return {
         "name": content.folder.resolve().name,
         "command": f"glassformer explore {shlex.quote(str(content.folder))}",
+        "evaluation": f"glassformer evaluate {shlex.quote(str(content.folder))} --variants",
         "title": _title(content),
         "conclusion": _conclusion(content),
         "limits": _limits(content),
+        "tried": content.tried,
         "summary": _summary(content),
         "sections": [(name, id) for name, (id, there) in sections.items() if there],
         "numbers": _numbers(content),

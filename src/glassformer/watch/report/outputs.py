@@ -77,6 +77,8 @@ class Outputs:
     """Whether each output equals a reference."""
     log_probs: tuple[float, ...]
     """The log probability that the model gives to each output."""
+    seconds: float = 0.0
+    """The time that the translations took."""
 
     @property
     def differ(self) -> bool:
@@ -116,12 +118,12 @@ class Outputs:
 
 def translated(translator: Translator, items: Items, *, seconds: float = MOST_SECONDS) -> Outputs:
     """Return greedy translations of the first items, with their scores; after `seconds`, no new batch is started."""
-    ends = time.perf_counter() + seconds
-    found: list[Translation] = []
+    begins = time.perf_counter()
+    taken, found = 0.0, list[Translation]()
     for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
         sources = items.sources[first : min(first + TRANSLATED_TOGETHER, MOST_SENTENCES)]
         found += translator.translate(sources, beam_size=1, guards=False)
-        if time.perf_counter() > ends:
+        if (taken := time.perf_counter() - begins) > seconds:
             break
     items, texts = items.first(len(found)), [one.text for one in found]
     names, language = default_metrics(items), translator.bundle.configuration.data.target_language
@@ -137,6 +139,7 @@ def translated(translator: Translator, items: Items, *, seconds: float = MOST_SE
         values=tuple(counted.values(counted.lines).tolist()),
         right=tuple(map(bool, right.tolist())),
         log_probs=tuple(one.log_prob for one in found),
+        seconds=taken,
     )
 
 
