@@ -71,6 +71,5 @@ def test_damaged_habits_are_refused(changed):
         Habits.from_json(Habits().to_json() | changed)
 
 
-def test_missing_habits_are_refused():
-    with pytest.raises(DataError, match="letterless: expected a number or a truth value, got 'None'"):
-        Habits.from_json({})
+def test_habits_that_an_older_version_did_not_count_have_their_defaults():
+    assert Habits.from_json({"lower": 0.5}) == Habits(lower=0.5)

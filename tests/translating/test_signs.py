@@ -34,6 +34,22 @@ def test_what_has_no_sign_is_kept(translator, line, sign):
     assert rest.replace(" .", ".") == translator.translate([plain])[0].text
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("{}. 🙂", "{}. 🙂"),
+        ("{} 🙂", "{}. 🙂"),
+        ("{} 🙂.", "{} 🙂."),
+        ("🙂 {}.", "🙂 {}."),
+        ("{}. a.b@example.org", "{}. a.b@example.org"),
+        ("{}. ❤️ %s", "{}. ❤️ %s"),
+    ],
+)
+def test_what_stands_around_a_sentence_stays_around_it(translator, line, expected):
+    [one] = translator.translate([line.replace("{}", "We didn't wash the fresh apple")])
+    assert one.text == expected.replace("{}", "Nous n'avons pas lavé la pomme fraîche")
+
+
 def test_texts_of_signs_alone_are_copied_and_words_alone_are_suspicious(translator):
     signs, words, both = translator.translate(["👍 → 👍", "Łódź Ńż", "👍 👍 👍 👍 👍 The cat slept."])
     assert (signs.text, signs.status) == ("👍 → 👍", "ok")

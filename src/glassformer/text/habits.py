@@ -70,16 +70,17 @@ class Habits:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Habits":
-        """Return the habits that `to_json` returned.
+        """Return the habits that `to_json` returned; an older version may lack some, which get their defaults.
 
         Raises:
-            DataError: a value is missing or has the wrong type.
+            DataError: a value has the wrong type.
         """
-        for field in fields(cls):
-            value, expected = values.get(field.name), bool if field.name == "letterless_translated" else (int, float)
+        known = {field.name: values.get(field.name, field.default) for field in fields(cls)}
+        for name, value in known.items():
+            expected = bool if name == "letterless_translated" else (int, float)
             if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
-                raise DataError(f"{field.name}: expected a number or a truth value, got {quoted(str(value))}")
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
+                raise DataError(f"{name}: expected a number or a truth value, got {quoted(str(value))}")
+        return cls(**known)
 
     def to_json(self) -> dict[str, Any]:
         """Return the habits as plain data."""

@@ -8,7 +8,7 @@ prefix that the translation must have, do not change.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from heapq import merge
 from itertools import accumulate
@@ -295,7 +295,11 @@ def _insertions(
         before, ahead = linked[place - 1] if place else None, linked[place] if place < len(linked) else None
         is_inside = begin == end and bool(overlapping(words, placement.at))
         is_joined = is_inside or _joins(placement.touches[0])
-        if ahead is not None and (before is None or (not is_joined and ahead - after + (begin < end) < after - before)):
+        if outside := _outside(placement, source, target, end_of):
+            at, is_after = outside
+        elif ahead is not None and (
+            before is None or (not is_joined and ahead - after + (begin < end) < after - before)
+        ):
             at, is_after = targets[words[ahead]][0][0], False
         elif before is None:
             at, is_after = end_of(0, len(target)), True
@@ -310,6 +314,22 @@ def _insertions(
             (not is_after or is_of_word(right)) and _needs_space(placement.touches[1], right),
         )
         yield _Edit(at, at, placement.text, placement.term[:2], spaces)
+
+
+def _outside(
+    placement: _Placement, source: str, target: str, end_of: Callable[[int, int], int]
+) -> tuple[int, bool] | None:
+    """Return the place in the translation of a term before or behind the whole source, and whether it is behind.
+
+    A term behind the whole source follows its last mark. Terms without letters, such as emoji, need no mark there.
+    """
+    before, behind = source[: placement.at[0]].rstrip(), source[placement.at[1] :].strip()
+    is_sign = not any(map(str.isalnum, placement.term.forms[0]))
+    if not behind and (is_sign or before[-1:] in _ENDS):
+        return len(target), True
+    if not is_sign or (before and behind.strip(_ENDS)):
+        return None
+    return (end_of(0, len(target)), True) if before else (0, False)
 
 
 def _joins(character: str) -> bool:
