@@ -43,6 +43,10 @@ def test_what_has_no_sign_is_kept(translator, line, sign):
         ("🙂 {}.", "🙂 {}."),
         ("{}. a.b@example.org", "{}. a.b@example.org"),
         ("{}. ❤️ %s", "{}. ❤️ %s"),
+        ("{}!", "{}!"),  # the model does not know "!"
+        ("{}?! 🙂", "{}?! 🙂"),
+        ("{}. {}. 🙂", "{}. {}. 🙂"),
+        ("{}. 🙂 {}. !!!", "{}. 🙂 {}. !!!"),
     ],
 )
 def test_what_stands_around_a_sentence_stays_around_it(translator, line, expected):

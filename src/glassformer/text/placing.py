@@ -290,6 +290,11 @@ def _insertions(
 
     for placement in placements:
         begin, end = placement.at
+        rest = end_of(0, len(target))
+        if not source[begin:].strip() and not placement.text.strip(_ENDS) and not target[rest:].strip(_ENDS):
+            # the mark at the end of the source, for which the vocabulary has no sign
+            yield _Edit(rest, len(target), placement.text, placement.term[:2])
+            continue
         after = bisect_left(words, (end, 0))  # the number of the first word that follows the term
         place = bisect_left(linked, after)
         before, ahead = linked[place - 1] if place else None, linked[place] if place < len(linked) else None

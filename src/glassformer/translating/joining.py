@@ -58,6 +58,7 @@ class JoinedSentences:
             text += on_one_line(self.text[cursor:begin]) or _space(text, one.text)
             links += (link.moved(begin, len(text)) for link in one.links)
             text, cursor = text + one.text, end
+        text += on_one_line(self.text[cursor:].rstrip())  # such as an emoji
         log_prob, tokens = math.fsum(one.log_prob for one in found), [token for one in found for token in one.tokens]
         each = [one.token_log_probs for one in found]
         return Translation(
