@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from glassformer.text.links import Span
+from glassformer.text.word_edges import space_between
 
 __all__ = ["Replacement", "edited", "exchanged", "moved"]
 
@@ -34,15 +35,19 @@ def edited(text: str, edits: Iterable[Replacement], begin: int = 0, end: int | N
 def exchanged(text: str, spans: Sequence[Span], others: Sequence[str]) -> tuple[str, list[Span]]:
     """Return a text with each span replaced by another text, and the new spans of these texts; `spans` are in order.
 
+    Sentences that touch each other, as in Chinese, get a space between them in languages with spaces.
+
     >>> exchanged("One. Two.", [(0, 4), (5, 9)], ["Eins.", "Zwei."])
     ('Eins. Zwei.', [(0, 5), (6, 11)])
+    >>> exchanged("\u4e00\u3002\u4e8c\u3002", [(0, 2), (2, 4)], ["One.", "Two."])
+    ('One. Two.', [(0, 4), (5, 9)])
     """
-    places, moved = list[Span](), 0
+    places, found, cursor = list[Span](), "", 0
     for (begin, end), other in zip(spans, others, strict=True):
-        places.append((begin + moved, begin + moved + len(other)))
-        moved += len(other) - (end - begin)
-    edits = (Replacement(*span, other) for span, other in zip(spans, others, strict=True))
-    return edited(text, edits), places
+        found += text[cursor:begin] or space_between(text, begin, found, other)
+        places.append((len(found), len(found) + len(other)))
+        found, cursor = found + other, end
+    return found + text[cursor:], places
 
 
 def moved(spans: Iterable[Span], edits: Iterable[Replacement]) -> Iterator[Span]:

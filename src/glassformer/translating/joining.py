@@ -9,7 +9,7 @@ from glassformer.decoding.hypothesis import penalty_of, score_of
 from glassformer.evaluation.guards import Confidence
 from glassformer.text.links import Link, Span
 from glassformer.text.splitting import inner_sentences
-from glassformer.text.word_edges import is_unspaced
+from glassformer.text.word_edges import space_between
 from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.rewriting import Rewrite
@@ -55,7 +55,7 @@ class JoinedSentences:
     def _joined(self, found: Sequence[Translation], asked: Request) -> Translation:
         text, links, cursor = "", list[Link](), self.spans[0][0]
         for one, (begin, end) in zip(found, self.spans, strict=True):
-            text += on_one_line(self.text[cursor:begin]) or _space(text, one.text)
+            text += on_one_line(self.text[cursor:begin]) or space_between(self.text, begin, text, one.text)
             links += (link.moved(begin, len(text)) for link in one.links)
             text, cursor = text + one.text, end
         text += on_one_line(self.text[cursor:].rstrip())  # such as an emoji
@@ -70,11 +70,6 @@ class JoinedSentences:
             links=tuple(links),
             read=tuple(id for one in found for id in one.read),
         )
-
-
-def _space(before: str, after: str) -> str:
-    """Return the space between two sentences whose sources had none, as in Chinese."""
-    return " " if before and after[:1].isalnum() and not is_unspaced(after[0]) else ""
 
 
 def _judged(one: Translation, found: Sequence[Translation]) -> Translation:
