@@ -126,6 +126,33 @@ def test_a_table_is_small():
     )
 
 
+WORDS = [
+    "the",
+    "Cat",
+    "SAW",
+    "a",
+    "A",
+    "Éa",
+    "éa",
+    "ǅa",
+    "x-Y",
+    "O'b",
+    "12",
+    "a_B",
+    "თბ",
+    "თB",
+    "(the",
+    "iPad",
+    "b" * 101,
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join) | st.text("aAßÉ \u0301-_1Ⅷǆ", max_size=20))
+def test_ordinary_lines_are_known_at_once(line):
+    elsewhere = [(len(line) + 1, len(line) + 2)]  # with a span, each word is looked at
+    assert case_of(line, ENGLISH) == case_of(line, ENGLISH, kept=elsewhere)
+
+
 @given(st.text("aAßéÉΣσςiIİıბᲑ 12-.'", max_size=30), st.sampled_from([GERMAN, GREEK, TURKISH, ENGLISH]))
 def test_only_the_letters_of_words_change(line, table):
     found = usual(line, table)

@@ -153,6 +153,8 @@ def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineC
     A line needs two words with at least two letters that have a case. In a line in title case, most of the long words
     that usually have no capital begin with one, apart from the first; of short words, three are enough if all do.
     """
+    if not kept and _is_ordinary(line):
+        return ""
     spans = [*words_of(line, kept)]
     words = [word for begin, end in spans if _cased(word := line[begin:end]) > 1]
     if len(words) < 2:
@@ -170,6 +172,18 @@ def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineC
         return ""
     is_title = _share(long) >= TITLE_SHARE if len(long) > 1 else len(unusual) > 2 and _share(unusual) == 1
     return "title" if is_title else ""
+
+
+def _is_ordinary(line: str) -> bool:
+    """Return True only if a line has no unusual case: it has capitals, but too few for a line in title case.
+
+    This takes a fifth of the time that looking at each word takes, and is true for nearly all lines.
+    """
+    tokens = line.split()
+    small = sum(token[0].islower() and token[1:2].islower() for token in tokens)  # words without a capital
+    capitals = sum(map(str.isupper, line))  # at least the words with one
+    are_words = max(map(len, tokens), default=0) <= MOST_LETTERS and not _NO_CASE.search(line)
+    return are_words and 0 < capitals * (1 - INNER_SHARE) < (small - 1) * INNER_SHARE
 
 
 def _share(words: Sequence[str]) -> float:
