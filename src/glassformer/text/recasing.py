@@ -181,7 +181,7 @@ def _is_ordinary(line: str) -> bool:
     """
     tokens = line.split()
     small = sum(token[0].islower() and token[1:2].islower() for token in tokens)  # words without a capital
-    capitals = sum(map(str.isupper, line))  # at least the words with one
+    capitals = sum(map(str.isupper, filter(str.isalpha, line)))  # at least the words with one
     are_words = max(map(len, tokens), default=0) <= MOST_LETTERS and not _NO_CASE.search(line)
     return are_words and 0 < capitals * (1 - INNER_SHARE) < (small - 1) * INNER_SHARE
 
