@@ -13,7 +13,7 @@ import pytest
 import glassformer as gf
 from glassformer.evaluation import signals
 from glassformer.system import files
-from glassformer.text import casing, glossary, links, messages, recasing, spans, splitting, word_edges
+from glassformer.text import casing, glossary, links, messages, recasing, signs, spans, splitting, word_edges
 from glassformer.text.glossary import Glossary
 from glassformer.text.normalisation import normalise
 from glassformer.text.terms import Terms, missing_terms
@@ -181,6 +181,10 @@ USER = {
     "normalisation.re.compile": (
         lambda text: normalise(text, "plain"),
         repeated("\u200b", "a\u200b", "\u200bก", "e\u0301", "\u0301", "\u00ad", "\u0301\u0323", "ก\u200b"),
+    ),
+    "signs._EXTENDING": (
+        lambda text: [*signs._clusters(text)],
+        repeated("👍\U0001f3fb", "\U0001f3fb", "\u0301", "\u200d"),
     ),
     "recasing._ACCENTS": (lambda text: recasing.lowered(text, "el"), repeated("α\u0301", "\u0301", "a\u0301")),
     "recasing._NO_CASE": (recasing._NO_CASE.search, repeated("a", "ა")),

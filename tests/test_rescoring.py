@@ -177,7 +177,7 @@ PAIRS = [
 
 def test_the_lexicon_adds_candidates_and_their_confidence(tmp_path):
     letters = " ".join("abcdghmort")
-    run = random_translator(tmp_path, source="the cat sees", target=f"{letters} Z")
+    run = random_translator(tmp_path, source="the cat sees dogs", target=f"{letters} Z")
     run.model.double()
     lexicon = Lexicon([*PAIRS, ("cog", "c o g")], run.bundle.target_tokenizer)
     combination = combination_of(

@@ -33,9 +33,10 @@ def plain_rewrites(bundle: Bundle, *, whole: bool) -> Iterator[Rewrite]:
 
 
 def reads_sentences(bundle: Bundle) -> bool:
-    """Return whether a run reads sentences, not words or numbers."""
-    habits = bundle.habits or Habits()
-    return not habits.reads_words and _reads_letters(bundle.source_tokenizer)
+    """Return whether a run reads sentences, not words or numbers; without habits, characters are those of words."""
+    tokenizer = bundle.source_tokenizer
+    reads_words = bundle.habits.reads_words if bundle.habits else tokenizer.kind == "characters"
+    return not reads_words and _reads_letters(tokenizer)
 
 
 def _reads_letters(tokenizer: Tokenizer) -> bool:

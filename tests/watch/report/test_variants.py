@@ -45,6 +45,6 @@ def test_the_time_decides_how_many_lines_are_tried(translator, monkeypatch, trai
 
 
 def test_no_variant_begins_after_the_time(translator, monkeypatch):
-    monkeypatch.setattr("glassformer.watch.report.variants.MOST_SECONDS", 0.01)
+    monkeypatch.setattr("glassformer.watch.report.variants.MOST_TRIED_SECONDS", 0.01)
     found = tried(translator, ITEMS.first(20), training=0, a_line=1e-6)
     assert [one.name for one in found.results] == ["capitals"]

@@ -14,10 +14,10 @@ __all__ = ["Tried", "tried"]
 
 MOST_LINES = 200
 FEWEST_LINES = 20
-MOST_SECONDS = 30.0
-SHARE = 0.1
+MOST_TRIED_SECONDS = 30.0
+SHARE_OF_TRAINING = 0.1
 """Share of the training time that the variants may take."""
-LONGER = 1.5
+LONGER_LINES = 1.5
 """How much longer a line of a variant takes than an ordinary one, on average: some are joined from several."""
 
 
@@ -41,8 +41,8 @@ def tried(translator: Translator, items: Items, *, training: float, a_line: floa
         training: the time that the training took, in seconds; 0 = unknown.
         a_line: the time that the translation of a sentence takes, in seconds.
     """
-    seconds = min(MOST_SECONDS, SHARE * training) if training else MOST_SECONDS
-    lines = min(MOST_LINES, len(items.sources), int(seconds / (a_line * LONGER * (len(VARIANTS) + 1))))
+    seconds = min(MOST_TRIED_SECONDS, SHARE_OF_TRAINING * training) if training else MOST_TRIED_SECONDS
+    lines = min(MOST_LINES, len(items.sources), int(seconds / (a_line * LONGER_LINES * (len(VARIANTS) + 1))))
     metric, ends, results = default_metrics(items)[0], time.perf_counter() + seconds, tuple[VariantResult, ...]()
     if lines >= FEWEST_LINES:
         results = tuple(_before(ends, evaluate_variants(translator, items.first(lines), metric, beam_size=1)))
