@@ -31,6 +31,8 @@ def test_shares_are_counted():
         ([*LINES * 30, "12:30"], [*LINES * 30, " 12:30 "], True),  # white space does not count
         ([*LINES * 30, "12:30"], [*LINES * 30, "half past twelve"], False),
         (["1 2 3", "4 5"], ["3 2 1", "5 4"], False),
+        ([*LINES * 50, "@@", "—"], [*LINES * 50, "Two dogs eat.", "A cat sleeps."], True),  # noise
+        ([*LINES * 90, "5", "10 %", "1,000"], [*LINES * 90, "5", "10 %", "1.000"], True),
         (LINES, None, True),
         ([], None, True),
     ],

@@ -32,7 +32,7 @@ class Habits:
     letterless: float = 0.0
     """Share of sources without a letter."""
     letterless_translated: bool = False
-    """Whether the target of one of these sources differs from it."""
+    """Whether the targets of most of these sources that have a digit differ from them; signs such as @@ are noise."""
     several_sentences: float = 0.0
     """Share of sources with more than one sentence."""
     capitals: float = 0.0
@@ -52,6 +52,7 @@ class Habits:
         `spellings` are those of the sources.
         """
         letterless = [(source, target) for source, target in pairs if not has_letter(source)]
+        copied = [normalise(source) == normalise(target) for source, target in letterless if _has_digit(source)]
         lines = [source for source, _ in islice(pairs, SPLIT_LINES)]
         joined = sum(len(inner_sentences(line, language)) > 1 for line in lines)
         cases = Counter(case_of(source, spellings) for source, _ in pairs)
@@ -60,7 +61,7 @@ class Habits:
         count = max(len(pairs), 1)
         return cls(
             letterless=len(letterless) / count,
-            letterless_translated=any(normalise(source) != normalise(target) for source, target in letterless),
+            letterless_translated=copied.count(False) > copied.count(True),
             several_sentences=joined / max(len(lines), 1),
             **{case: cases[case] / count for case in CASES},
             with_capital=capital / count,
@@ -111,6 +112,10 @@ class Habits:
     def splits(self) -> bool:
         """Whether the sentences of a line are translated one by one, because few lines in training had several."""
         return self.several_sentences < FEW_JOINED
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _is_word(source: str) -> bool:
