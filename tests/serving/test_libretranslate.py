@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from glassformer.translating.translation import text_or
 from glassformer.translator import Translator
 
 pytestmark = pytest.mark.slow
@@ -245,7 +246,7 @@ def test_any_page_may_ask(served):
 def test_an_escaped_answer_is_the_same_text(served, translator):
     text = 'the cat <script>alert("1")</script> \u202e &amp; dog'
     answer = served.json("/translate", {**HELLO, "q": text})
-    assert json.loads(answer.body)["translatedText"] == expected(translator, text).text
+    assert json.loads(answer.body)["translatedText"] == text_or(expected(translator, text), text)
     assert answer.headers["Content-Type"].startswith("application/json")
 
 

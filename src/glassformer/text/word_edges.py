@@ -27,8 +27,6 @@ UNSPACED_MARKS = (
 )
 """The combining marks among these letters."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_UNSPACED_ENDS = "。！？｡"
-"""Marks after which Chinese and Japanese sentences have no space."""
 _HANGUL = re.compile("[\uac00-\ud7af]")
 """The letters of Korean. Korean words end with particles, so that a term may be only a part of a word."""
 
@@ -45,15 +43,15 @@ def is_unspaced(character: str) -> bool:
 def space_between(source: str, place: int, before: str, after: str) -> str:
     """Return what stands between the translations of two sentences that touch at a place of their source.
 
-    It is a space if only the source is in a script without spaces.
+    It is a space if the second sentence is in a script without spaces, and its translation is not.
 
     >>> [space_between("\u4e00\u3002\u4e8c\u3002", 2, "One.", after) for after in ("Two.", "\u4e8c\u3002")]
     [' ', '']
     >>> space_between("One.Two.", 4, "Eins.", "Zwei.")
     ''
     """
-    is_cut = source[place - 1 : place] in _UNSPACED_ENDS or is_unspaced(source[place : place + 1])
-    return " " if before and is_cut and after[:1].isalnum() and not is_unspaced(after[0]) else ""
+    changes = is_unspaced(source[place : place + 1]) and after[:1].isalnum() and not is_unspaced(after[0])
+    return " " if before and changes else ""
 
 
 def is_of_word(character: str) -> bool:

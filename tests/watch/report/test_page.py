@@ -210,9 +210,10 @@ def test_the_page_tells_what_the_model_cannot_do(run, reported, written):
 
 
 @pytest.mark.slow
-def test_the_page_shows_how_other_spellings_are_translated(copy, tmp_path):
+def test_the_page_shows_how_other_spellings_are_translated(copy, tmp_path, monkeypatch):
+    monkeypatch.setattr("glassformer.watch.report.variants.MOST_TRIED_SECONDS", 3000)  # also on a busy machine
     log = (copy / "metrics.jsonl").read_text()
-    (copy / "metrics.jsonl").write_text(log + '{"type": "end", "step": 60, "reason": "steps", "seconds": 3000}\n')
+    (copy / "metrics.jsonl").write_text(log + '{"type": "end", "step": 60, "reason": "steps", "seconds": 30000}\n')
     pairs = (f'["The {"cat " * count}sees.", "Le {"chat " * count}voit."]\n' for count in range(30))
     (copy / "prepared/valid.jsonl").write_text("".join(pairs))
     text = Page(write_report(copy, tmp_path / "report.html")).text
