@@ -132,6 +132,7 @@ def test_one_file_may_hold_both_sides(glassformer, files):
     )
 
 
+@pytest.mark.slow
 def test_files_on_the_command_line_are_those_of_the_configuration(glassformer, files):
     for name in ("train", "my own"):
         write(files, name, PAIRS)

@@ -82,6 +82,7 @@ def best_by_enumeration(model, job, alpha):
     return max(found, key=found.__getitem__)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_large_beam_finds_the_best_of_all_outputs_of_candidates(model):
     search = Search(settings=DecodingConfig(beam_size=300, length_penalty=0.7, shortlist=5), log_probs=False)
