@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from glassformer.decoding.hypothesis import penalty_of, score_of
 from glassformer.evaluation.guards import Confidence
-from glassformer.text.links import Link, Span
+from glassformer.text.edits import exchanged
+from glassformer.text.links import Span
 from glassformer.text.splitting import inner_sentences
-from glassformer.text.word_edges import space_between
 from glassformer.translating.reading import status_of
 from glassformer.translating.request import Request
 from glassformer.translating.rewriting import Rewrite
@@ -53,12 +53,12 @@ class JoinedSentences:
         return replace(best, alternatives=tuple(dict.fromkeys(one for one in joined[1:] if one.text != best.text)))
 
     def _joined(self, found: Sequence[Translation], asked: Request) -> Translation:
-        text, links, cursor = "", list[Link](), self.spans[0][0]
-        for one, (begin, end) in zip(found, self.spans, strict=True):
-            text += on_one_line(self.text[cursor:begin]) or space_between(self.text, begin, text, one.text)
-            links += (link.moved(begin, len(text)) for link in one.links)
-            text, cursor = text + one.text, end
-        text += on_one_line(self.text[cursor:].rstrip())  # such as an emoji
+        start = self.spans[0][0]
+        line = on_one_line(self.text[start:].rstrip())  # the end may be an emoji, behind the last sentence
+        spans = [(begin - start, end - start) for begin, end in self.spans]
+        text, places = exchanged(line, spans, [one.text for one in found])
+        moves = zip(found, self.spans, places, strict=True)
+        links = [link.moved(begin, first) for one, (begin, _), (first, _) in moves for link in one.links]
         log_prob, tokens = math.fsum(one.log_prob for one in found), [token for one in found for token in one.tokens]
         each = [one.token_log_probs for one in found]
         return Translation(

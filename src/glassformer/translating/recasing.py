@@ -8,7 +8,6 @@ from typing import ClassVar
 from glassformer.bundle import Bundle
 from glassformer.text.casing import capitalised
 from glassformer.text.edits import Replacement, edited, moved
-from glassformer.text.glossary import Term
 from glassformer.text.habits import Habits
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.recasing import LineCase, Spellings, case_of, in_capitals, lowered, recased, words_of
@@ -97,9 +96,8 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
     def way(text: str, asked: Request) -> RecasedText | None:
         if asked.search.sample or not asked.search.settings.recase or status_of(text) != "ok":
             return None
-        is_whole = fold and asked.terms.glossary
-        terms: Sequence[Term] = asked.terms.of(text) if is_whole else ()
-        kept = [(one.begin, one.end) for one in terms] if is_whole else asked.terms.spans(text)
+        with_terms = fold and asked.terms.glossary
+        kept = [(one.begin, one.end) for one in asked.terms.of(text)] if with_terms else asked.terms.spans(text)
         kind, edits = edits_of(text, kept)
         usual = edited(text, edits)
         return RecasedText(text, usual, data.target_language, kind == "capitals") if usual != text else None
