@@ -69,7 +69,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, made_once: Callable[..., Pa
         tokens = ["<unk>", "<pad>", "<bos>", "<eos>", *(f"{side[0]}{number}" for number in range(1, 6))]
         (folder / f"{side}.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
     (folder / "page.html").write_text("<p>The <b>cat</b> slept.</p>\n", encoding="utf-8")
-    (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
+    (folder / "mine.toml").write_text(
+        blocks(next(one for one in GUIDE if one.stem == "corpus"), "toml")[0], encoding="utf-8"
+    )
     shutil.copytree(made_once("small demo", train_small_demo), folder, dirs_exist_ok=True)
     # copied in advance for pages that need it, because any page may come first
     shutil.copytree(folder / "runs/demo", folder / "runs/mine")
