@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Literal
 
 from glassformer.text.casing import capitalised, casing_of
@@ -38,6 +38,8 @@ _NO_CASE = re.compile("[\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f]")
 """Georgian letters, whose capitals nobody writes."""
 _BETWEEN = frozenset(" \t\u00a0,'’-/&+")
 """Characters between two words of one sentence."""
+_ENDS = frozenset(".!?…")
+"""Characters at the end of a sentence, if white space follows."""
 _ACCENTS = re.compile("(?<=[A-Za-z\u0370-\u03ff\u1f00-\u1fff])[\u0300-\u036f]+")
 _TONOS = re.compile("(?<=[\u0370-\u03ff])[\u0300\u0301\u0342]+")
 
@@ -199,12 +201,21 @@ def _cased(word: str) -> int:
 def recased(
     line: str, usual: Callable[[str], str], language: str, *, capital: bool, kept: Sequence[Span] = ()
 ) -> Iterator[Replacement]:
-    """Yield the edits that write each word as usual, and the first one with a capital if `capital` says so."""
-    for number, (begin, end) in enumerate(words_of(line, kept)):
-        word = line[begin:end]
+    """Yield the edits that write each word as usual, and the first word of a sentence with a capital if `capital`."""
+    last = 0
+    for begin, end in words_of(line, kept):
+        word, before = line[begin:end], line[last:begin]
         if _cased(word):
             form = usual(word)
-            if number == 0 and capital and not any(map(str.isalnum, line[:begin])):
+            begins = not any(map(str.isalnum, before)) if last == 0 else _ends_sentence(before)
+            if capital and begins:
                 form = capitalised(form, language)
             if form != word:
                 yield Replacement(begin, end, form)
+        last = end
+
+
+def _ends_sentence(between: str) -> bool:
+    """Return whether a sentence ends between two words; a span may stand there, too."""
+    marks = [*takewhile(lambda one: not one.isalnum(), reversed(between))]
+    return not _ENDS.isdisjoint(marks) and any(map(str.isspace, marks))

@@ -15,7 +15,7 @@ from glassformer.translating.writing import on_one_line
 
 __all__ = ["FramedText", "within_marks"]
 
-_LIST_MARK = re.compile(r"\s*+(?:[-–—•*·‣◦▪]|\d{1,3}[.)]|\((?:\d{1,3}|[a-zA-Z])\)|[a-zA-Z]\))\s++")
+_LIST_MARK = re.compile(r"\s*+(?:[-‑–—•*·‣◦▪]|\d{1,3}[.)]|\((?:\d{1,3}|[a-zA-Z])\)|[a-zA-Z]\))\s++")
 """A dash, a bullet, a number or a letter in brackets at the beginning of a line, with white space after it."""
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "「": "」", "『": "』", "‘": "’", "'": "'"}
 """The closing marks of each opening quotation mark."""
