@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glassformer.built_in import refuse_built_in, run_folder
 from glassformer.errors import CheckpointError, ConfigError, DataError, nearest, quoted, shortened
@@ -56,6 +56,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Bundle",
+    "Usage",
     "check_weights",
     "facts_of_weights",
     "load_weights",
@@ -75,6 +76,37 @@ _OF_TRAINING = ("dropout", "attention_dropout", "activation_dropout")
 """Fields of a model that have no effect after training."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
+
+
+class Usage(NamedTuple):
+    """How the sources of a training were written; None: it is not known, as for most imported models."""
+
+    habits: Habits | None = None
+    spellings: Path | None = None
+    """The file of the words that are usually not in lower case."""
+
+    @classmethod
+    def load(cls, folder: Path) -> "Usage":
+        """Return what a run or an export knows.
+
+        Raises:
+            CheckpointError: a file is damaged.
+        """
+        habits, spellings = folder / HABITS, folder / SPELLINGS
+        return cls(_habits(habits) if habits.exists() else None, spellings if spellings.exists() else None)
+
+    def save(self, folder: Path) -> None:
+        """Write what is known.
+
+        Raises:
+            CheckpointError: a file could not be written.
+        """
+        if self.habits:
+            written = self.habits.to_json()
+            write_safely(folder / HABITS, lambda path: write_json(path, written))
+        if self.spellings and self.spellings != folder / SPELLINGS:
+            forms = read_bytes(self.spellings)
+            write_safely(folder / SPELLINGS, lambda path: path.write_bytes(forms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +136,7 @@ class Bundle:
                 damaged.
         """
         folder = run_folder(folder)
-        alignment, habits, origin = (folder / name for name in (ALIGNMENT, HABITS, ORIGIN))
+        alignment, origin, usage = folder / ALIGNMENT, folder / ORIGIN, Usage.load(folder)
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
@@ -120,8 +152,8 @@ class Bundle:
             source_tokenizer=source,
             target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
             alignment=_alignment(alignment, config) if alignment.exists() else None,
-            habits=_habits(habits) if habits.exists() else None,
-            spellings=folder / SPELLINGS if (folder / SPELLINGS).exists() else None,
+            habits=usage.habits,
+            spellings=usage.spellings,
             origin=_origin(origin) if origin.exists() else "",
         )
 
@@ -136,18 +168,18 @@ class Bundle:
         except OSError as error:
             raise unwritable(self.folder / TOKENIZER, error) from error
         self.save_alignment()
-        if self.habits:
-            written = self.habits.to_json()
-            write_safely(self.folder / HABITS, lambda path: write_json(path, written))
-        if self.spellings and self.spellings != self.folder / SPELLINGS:
-            forms = read_bytes(self.spellings)
-            write_safely(self.folder / SPELLINGS, lambda path: path.write_bytes(forms))
+        self.usage.save(self.folder)
         if self.origin:
             content = {"imported_from": self.origin}
             write_safely(self.folder / ORIGIN, lambda path: write_json(path, content))
         self.save_configuration()
         if model is not None:
             save_weights(model, self.folder / WEIGHTS)
+
+    @property
+    def usage(self) -> Usage:
+        """How the sources of the training were written."""
+        return Usage(self.habits, self.spellings)
 
     def save_configuration(self) -> None:
         """Write only the configuration; a folder with tokenizers and a configuration is a run.

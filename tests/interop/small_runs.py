@@ -1,5 +1,6 @@
 """Small runs of every kind that have learned to translate word by word and to end."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ from glassformer.corpus.batching import Examples
 from glassformer.interop.activations import OF_CTRANSLATE2
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
+from glassformer.text.habits import Habits
 from glassformer.training import steps
 from models import new_bundle, with_new_activations
 from word_by_word import SEED, pairs
@@ -53,6 +55,13 @@ KINDS |= with_new_activations(KINDS.values(), OF_CTRANSLATE2.values())
 def some(count: int, seed: int = 1) -> list[str]:
     """Return texts of different lengths."""
     return [source for source, _ in pairs(count, seed, 1, 13, WORDS)]
+
+
+def with_usage(bundle: Bundle) -> Bundle:
+    """Return a run's bundle with what trainings know of how their sources are written."""
+    path = bundle.folder / "counted.txt"
+    path.write_text("London\nété\n", encoding="utf-8")
+    return replace(bundle, habits=Habits(several_sentences=0.25, capitals=0.5), spellings=path)
 
 
 def write_run(folder: Path, *, joint: bool = False, kind: str = "words", updates: int = 100, **model: object) -> Bundle:

@@ -79,7 +79,7 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
     def spellings() -> Spellings | None:
         if bundle.spellings is None:
             return None
-        forms = bundle.spellings.read_text(encoding="utf-8").splitlines()
+        forms = bundle.spellings.read_text(encoding="utf-8", errors="replace").splitlines()
         return Spellings(forms, data.source_language)
 
     def edits_of(text: str, kept: Sequence[Span]) -> tuple[LineCase, list[Replacement]]:

@@ -23,7 +23,7 @@ from glassformer.text.tokenizer import SentencePieceTokenizer
 from interop.ctranslate2_folders import OPENNMT, write_folder
 from interop.earlier_binaries import write_earlier
 from interop.hostile import damaged, little_memory, outcome
-from interop.small_runs import some
+from interop.small_runs import some, with_usage
 
 METADATA = {"package_version": "1.0", "argos_version": "1.9", "from_code": "en", "to_code": "zt", "type": "translate"}
 MUTATIONS = 500
@@ -111,7 +111,7 @@ def test_a_package_of_2021_computes_the_same(files, tmp_path):
 def test_an_exported_package_becomes_the_run_bit_for_bit(make_run, tmp_path, capsys):
     run = make_run(joint=True, kind="unigram")
     data = replace(run.configuration.data, source_language="en", target_language="pt-BR")
-    named = replace(run, configuration=replace(run.configuration, data=data))
+    named = replace(with_usage(run), configuration=replace(run.configuration, data=data))
     package = tmp_path / "en_pb.argosmodel"
     export_argos(named, package, ExportOptions(quantization="float32", verified=False))
     with pytest.raises(SystemExit) as end:
@@ -122,6 +122,7 @@ def test_an_exported_package_becomes_the_run_bit_for_bit(make_run, tmp_path, cap
     assert (back.folder / WEIGHTS).read_bytes() == (run.folder / WEIGHTS).read_bytes()
     assert (back.configuration.data.target_language, back.configuration.tokenizer.kind) == ("pt-BR", "marian")
     assert back.source_tokenizer is back.target_tokenizer
+    assert (back.habits, back.spellings.read_text(encoding="utf-8")) == (named.habits, "London\nété\n")
     assert back.source_tokenizer.encode_all(some(20)) == run.source_tokenizer.encode_all(some(20))
 
 

@@ -21,6 +21,7 @@ from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.translator import Translator
 from glassformer.watch.inspection.check import check
 from interop.huggingface.test_writer import a_run
+from interop.small_runs import with_usage
 from interop.small_weights import add_small_model
 from models import with_new_activations
 
@@ -29,7 +30,7 @@ LARGEST = 30e6
 
 
 def exported(folder, **settings) -> Bundle:
-    bundle = a_run(folder / "run", **settings)
+    bundle = with_usage(a_run(folder / "run", **settings))
     export_hugging_face(bundle, folder / "theirs", ExportOptions(verified=False))
     return bundle
 
@@ -73,6 +74,8 @@ def test_an_exported_run_comes_back_bit_for_bit(tmp_path, settings):
     assert (after.source_tokenizer is after.target_tokenizer) == settings.get("joint", True)
     data = after.configuration.data
     assert (data.source_language, data.target_language, after.origin) == ("en", "fr", "theirs")
+    assert after.habits == before.habits
+    assert after.spellings.read_bytes() == before.spellings.read_bytes()
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

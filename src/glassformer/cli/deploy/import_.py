@@ -123,7 +123,7 @@ def import_command(
     Models of these kinds can be imported: Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers;
     CTranslate2, from folders and from packages of Argos Translate and LibreTranslate; and the state dicts of three
     tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on sequence-to-sequence models, and the
-        Annotated Transformer. Only a state dict needs the options for heads and special tokens.
+    Annotated Transformer. Only a state dict needs the options for heads and special tokens.
     """
     from glassformer.evaluation.items import read_items
     from glassformer.interop.argos.reader import import_argos, is_argos

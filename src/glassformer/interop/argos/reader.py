@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from glassformer.bundle import HABITS, SPELLINGS, Usage
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, remedy, shortened
 from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run
 from glassformer.interop.importing import Imported, check_target
@@ -26,6 +27,8 @@ _METADATA, _MODEL, _TEXTS = "metadata.json", "model", "sentencepiece.model"
 _VOCABULARIES = ("shared_vocabulary", "source_vocabulary", "target_vocabulary")
 _NEEDED = (f"{_MODEL}/model.bin", _TEXTS)
 _OPTIONAL = (
+    HABITS,
+    SPELLINGS,
     f"{_MODEL}/config.json",  # since CTranslate2 3.0
     *(f"{_MODEL}/{name}.{suffix}" for name in _VOCABULARIES for suffix in ("json", "txt")),
 )
@@ -87,6 +90,7 @@ def _imported(package: Path, origin: str, folder: Path, languages: tuple[str, st
         origin=origin,
         languages=languages or _languages(metadata, package / _METADATA),
         decoding=_DECODING,
+        usage=Usage.load(package),
     )
     return imported._replace(title="an Argos package")
 

@@ -1,8 +1,8 @@
 """Export a run to a package that Argos Translate and LibreTranslate can install: one file, a zip archive.
 
-The archive has one folder with metadata.json, model/ (CTranslate2's files), sentencepiece.model, and README.md. Argos
-splits a text into sentences, cuts each sentence with the sentencepiece model, and joins the outputs with the same
-model.
+The archive has one folder with metadata.json, model/ (CTranslate2's files), sentencepiece.model, README.md and, for
+those who import the package, habits.json and spellings.txt: how the training sources were written. Argos splits a text
+into sentences, cuts each sentence with the sentencepiece model, and joins the outputs with the same model.
 """
 
 import json
@@ -116,6 +116,10 @@ def _write(bundle: Bundle, file: Path, options: ExportOptions) -> None:
         spec.save(folder)
         for path in sorted(Path(folder).iterdir()):
             out.write(path, f"{top}/model/{path.name}")
+        with TemporaryDirectory() as known:
+            bundle.usage.save(Path(known))
+            for path in sorted(Path(known).iterdir()):
+                out.write(path, f"{top}/{path.name}")
         out.writestr(f"{top}/sentencepiece.model", _joint_model(bundle))
         out.writestr(f"{top}/metadata.json", json.dumps(metadata, ensure_ascii=False, indent=1))
         notes = [f"{remark}." for remark in argos_remarks(bundle)]

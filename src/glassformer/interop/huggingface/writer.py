@@ -4,6 +4,7 @@ config.json, generation_config.json    sizes, special tokens, search settings
 model.safetensors                      the weights in float32, each matrix once
 vocab.json, source.spm, target.spm     the tokenizers, or tokenizer.json for words and characters
 tokenizer_config.json, README.md       how to load the tokenizers, and the model card
+habits.json, spellings.txt             how the training sources were written, for those who import the folder
 
 Tokens keep the ids that they have in the run. `<bos>`, with which the decoder starts, is also the padding token,
 because CTranslate2's converter starts the decoder with the padding token (docs/decisions/export.md). Padding is masked,
@@ -140,6 +141,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
         bundle, options, _LOADING.format(name=json.dumps(bundle.folder.name, ensure_ascii=False)), _notes(bundle)
     )
     (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+    bundle.usage.save(folder)
 
 
 # The weights
