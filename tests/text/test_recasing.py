@@ -49,6 +49,8 @@ def usual(line, table, *, capital=True, kept=()):
         ("The Cat Slept On The Rug.", ENGLISH, "The cat slept on the rug."),
         ("DON'T GO, MP3 FANS!", ENGLISH, "Don't go, mp3 fans!"),
         ("2 CATS SLEEP", ENGLISH, "2 cats sleep"),
+        ("coo\u00adking in lon\u00addon", ENGLISH, "Cooking in London"),
+        ("WA\u0308HREND DER KATZEN", GERMAN, "Während der katzen"),
         ('"are you there?" - "no. not me!" he said', ENGLISH, '"Are you there?" - "No. Not me!" He said'),
         ("IT COSTS 3.50 EUROS, ETC.", ENGLISH, "It costs 3.50 euros, etc."),
         ("ᲗᲑᲘᲚᲘᲡᲘ ᲐᲠᲘᲡ THE CITY", ENGLISH, "ᲗᲑᲘᲚᲘᲡᲘ ᲐᲠᲘᲡ the city"),

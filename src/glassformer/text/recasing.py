@@ -14,6 +14,7 @@ from typing import Literal
 from glassformer.text.casing import capitalised, casing_of
 from glassformer.text.edits import Replacement
 from glassformer.text.links import Span
+from glassformer.text.normalisation import plain
 
 __all__ = ["CASES", "LineCase", "Spellings", "case_of", "in_capitals", "lowered", "recased", "words_of"]
 
@@ -33,7 +34,10 @@ INNER_SHARE = 0.6
 """The same for all words except the first; new German nouns and names are not enough."""
 LONG = 4
 MOST_LETTERS = 100
-_WORD = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
+_WITHIN = "\u0300-\u036f\u00ad\u200b\u2060\ufeff"
+"""Marks, soft hyphens and other invisible characters inside a word."""
+_WORD = re.compile(rf"(?:[^\W_]|[{_WITHIN}])+")
+_ODD = re.compile(f"[{_WITHIN}]")
 _NO_CASE = re.compile("[\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f]")
 """Georgian letters, whose capitals nobody writes."""
 _BETWEEN = frozenset(" \t\u00a0,'’-/&+")
@@ -145,7 +149,7 @@ def _inner_words(line: str) -> Iterator[str]:
     last = None
     for found in _WORD.finditer(line):
         if last is not None and (line[last : found.start()] == " " or _BETWEEN.issuperset(line[last : found.start()])):
-            yield found[0]
+            yield _plain(found[0])
         last = found.end()
 
 
@@ -204,7 +208,7 @@ def recased(
     """Yield the edits that write each word as usual, and the first word of a sentence with a capital if `capital`."""
     last = 0
     for begin, end in words_of(line, kept):
-        word, before = line[begin:end], line[last:begin]
+        word, before = _plain(line[begin:end]), line[last:begin]
         if _cased(word):
             form = usual(word)
             begins = not any(map(str.isalnum, before)) if last == 0 else _ends_sentence(before)
@@ -213,6 +217,11 @@ def recased(
             if form != word:
                 yield Replacement(begin, end, form)
         last = end
+
+
+def _plain(word: str) -> str:
+    """Return a word without invisible characters, its letters composed."""
+    return plain(word) if _ODD.search(word) else word
 
 
 def _ends_sentence(between: str) -> bool:
