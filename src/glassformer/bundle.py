@@ -56,7 +56,7 @@ __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "Bundle",
-    "Usage",
+    "SourceFacts",
     "check_weights",
     "facts_of_weights",
     "load_weights",
@@ -78,7 +78,7 @@ _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
 
 
-class Usage(NamedTuple):
+class SourceFacts(NamedTuple):
     """How the sources of a training were written; None: it is not known, as for most imported models."""
 
     habits: Habits | None = None
@@ -86,7 +86,7 @@ class Usage(NamedTuple):
     """The file of the words that are usually not in lower case."""
 
     @classmethod
-    def load(cls, folder: Path) -> "Usage":
+    def load(cls, folder: Path) -> "SourceFacts":
         """Return what a run or an export knows.
 
         Raises:
@@ -136,7 +136,7 @@ class Bundle:
                 damaged.
         """
         folder = run_folder(folder)
-        alignment, origin, usage = folder / ALIGNMENT, folder / ORIGIN, Usage.load(folder)
+        alignment, origin, facts = folder / ALIGNMENT, folder / ORIGIN, SourceFacts.load(folder)
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
@@ -152,8 +152,8 @@ class Bundle:
             source_tokenizer=source,
             target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
             alignment=_alignment(alignment, config) if alignment.exists() else None,
-            habits=usage.habits,
-            spellings=usage.spellings,
+            habits=facts.habits,
+            spellings=facts.spellings,
             origin=_origin(origin) if origin.exists() else "",
         )
 
@@ -168,7 +168,7 @@ class Bundle:
         except OSError as error:
             raise unwritable(self.folder / TOKENIZER, error) from error
         self.save_alignment()
-        self.usage.save(self.folder)
+        self.source_facts.save(self.folder)
         if self.origin:
             content = {"imported_from": self.origin}
             write_safely(self.folder / ORIGIN, lambda path: write_json(path, content))
@@ -177,9 +177,9 @@ class Bundle:
             save_weights(model, self.folder / WEIGHTS)
 
     @property
-    def usage(self) -> Usage:
+    def source_facts(self) -> SourceFacts:
         """How the sources of the training were written."""
-        return Usage(self.habits, self.spellings)
+        return SourceFacts(self.habits, self.spellings)
 
     def save_configuration(self) -> None:
         """Write only the configuration; a folder with tokenizers and a configuration is a run.

@@ -57,7 +57,7 @@ def some(count: int, seed: int = 1) -> list[str]:
     return [source for source, _ in pairs(count, seed, 1, 13, WORDS)]
 
 
-def with_usage(bundle: Bundle) -> Bundle:
+def with_facts(bundle: Bundle) -> Bundle:
     """Return a run's bundle with what trainings know of how their sources are written."""
     path = bundle.folder / "counted.txt"
     path.write_text("London\nété\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from glassformer.bundle import Bundle, Usage, put_weights
+from glassformer.bundle import Bundle, SourceFacts, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
 from glassformer.interop.exporting import replaced_folder
 from glassformer.interop.torch.state_dicts import import_state_dict, norm_difference, recognised
@@ -182,7 +182,7 @@ def write_run(
     languages: tuple[str, str] = ("", ""),
     decoding: Mapping[str, Any] | None = None,
     alignment: Alignment | None = None,
-    usage: Usage | None = None,
+    source_facts: SourceFacts | None = None,
 ) -> Bundle:
     """Write a run with an imported model; return the run's bundle.
 
@@ -196,7 +196,7 @@ def write_run(
         languages: the languages of source and target, as BCP 47 tags.
         decoding: settings of the section [decoding].
         alignment: the heads that align words.
-        usage: how the sources of the training were written.
+        source_facts: how the sources of the training were written.
 
     Raises:
         CheckpointError: the folder cannot be written.
@@ -226,7 +226,7 @@ def write_run(
         target_tokenizer=target,
         alignment=alignment,
         origin=origin,
-        **(usage or Usage())._asdict(),
+        **(source_facts or SourceFacts())._asdict(),
     )
     with replaced_folder(folder, is_ours=lambda _: False) as temporary:
         temporary.mkdir()

@@ -23,7 +23,7 @@ from glassformer.text.tokenizer import SentencePieceTokenizer
 from interop.ctranslate2_folders import OPENNMT, write_folder
 from interop.earlier_binaries import write_earlier
 from interop.hostile import damaged, little_memory, outcome
-from interop.small_runs import some, with_usage
+from interop.small_runs import some, with_facts
 
 METADATA = {"package_version": "1.0", "argos_version": "1.9", "from_code": "en", "to_code": "zt", "type": "translate"}
 MUTATIONS = 500
@@ -111,7 +111,7 @@ def test_a_package_of_2021_computes_the_same(files, tmp_path):
 def test_an_exported_package_becomes_the_run_bit_for_bit(make_run, tmp_path, capsys):
     run = make_run(joint=True, kind="unigram")
     data = replace(run.configuration.data, source_language="en", target_language="pt-BR")
-    named = replace(with_usage(run), configuration=replace(run.configuration, data=data))
+    named = replace(with_facts(run), configuration=replace(run.configuration, data=data))
     package = tmp_path / "en_pb.argosmodel"
     export_argos(named, package, ExportOptions(quantization="float32", verified=False))
     with pytest.raises(SystemExit) as end:

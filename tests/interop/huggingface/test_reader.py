@@ -21,7 +21,7 @@ from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.translator import Translator
 from glassformer.watch.inspection.check import check
 from interop.huggingface.test_writer import a_run
-from interop.small_runs import with_usage
+from interop.small_runs import with_facts
 from interop.small_weights import add_small_model
 from models import with_new_activations
 
@@ -30,7 +30,7 @@ LARGEST = 30e6
 
 
 def exported(folder, **settings) -> Bundle:
-    bundle = with_usage(a_run(folder / "run", **settings))
+    bundle = with_facts(a_run(folder / "run", **settings))
     export_hugging_face(bundle, folder / "theirs", ExportOptions(verified=False))
     return bundle
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from glassformer.bundle import HABITS, SPELLINGS, Usage
+from glassformer.bundle import HABITS, SPELLINGS, SourceFacts
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, remedy, shortened
 from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run
 from glassformer.interop.importing import Imported, check_target
@@ -90,7 +90,7 @@ def _imported(package: Path, origin: str, folder: Path, languages: tuple[str, st
         origin=origin,
         languages=languages or _languages(metadata, package / _METADATA),
         decoding=_DECODING,
-        usage=Usage.load(package),
+        source_facts=SourceFacts.load(package),
     )
     return imported._replace(title="an Argos package")
 

@@ -117,7 +117,7 @@ def _write(bundle: Bundle, file: Path, options: ExportOptions) -> None:
         for path in sorted(Path(folder).iterdir()):
             out.write(path, f"{top}/model/{path.name}")
         with TemporaryDirectory() as known:
-            bundle.usage.save(Path(known))
+            bundle.source_facts.save(Path(known))
             for path in sorted(Path(known).iterdir()):
                 out.write(path, f"{top}/{path.name}")
         out.writestr(f"{top}/sentencepiece.model", _joint_model(bundle))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from glassformer.bundle import CONFIG, TOKENIZER, Bundle, Usage, put_weights
+from glassformer.bundle import CONFIG, TOKENIZER, Bundle, SourceFacts, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, remedy
 from glassformer.interop.ctranslate2.folder import CTranslate2Folder, read_ctranslate2
 from glassformer.interop.ctranslate2.model import heads_first, with_heads_in_order
@@ -83,7 +83,7 @@ def import_ctranslate2_run(
     origin: str = "",
     languages: tuple[str, str] | None = None,
     decoding: Mapping[str, Any] | None = None,
-    usage: Usage | None = None,
+    source_facts: SourceFacts | None = None,
 ) -> Imported:
     """Write a run with the model of a CTranslate2 folder.
 
@@ -94,7 +94,7 @@ def import_ctranslate2_run(
         origin: the name of the imported model; by default, the name of the folder.
         languages: the languages of source and target; by default, the run's languages if glassformer exported it.
         decoding: settings of the section [decoding]; by default, the run's settings if glassformer exported it.
-        usage: how the sources of the training were written; by default, what the run knows if glassformer exported it.
+        source_facts: how the training sources were written; by default, what the run knows if glassformer exported it.
 
     Raises:
         CheckpointError: a file is missing or damaged, or the run cannot be written.
@@ -125,7 +125,7 @@ def import_ctranslate2_run(
         languages=languages or ("", ""),
         decoding=decoding,
         alignment=own.alignment if own else None,
-        usage=usage or (own.usage if own else None),
+        source_facts=source_facts or (own.source_facts if own else None),
     )
     return Imported(bundle, "a model of CTranslate2", 0.0)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 from torch import Tensor
 
-from glassformer.bundle import Usage, put_weights
+from glassformer.bundle import SourceFacts, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, either, quoted
 from glassformer.interop.activations import OF_HUGGING_FACE
 from glassformer.interop.exporting import EXPORTER
@@ -154,7 +154,7 @@ def import_hugging_face(
         origin=source.resolve().name,
         languages=languages or _languages(source),
         decoding=_decoding(config),
-        usage=Usage.load(source) if isinstance(own, dict) else None,
+        source_facts=SourceFacts.load(source) if isinstance(own, dict) else None,
     )
     return Imported(bundle, f"{kind} of Hugging Face's transformers", 0.0)
 

@@ -141,7 +141,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
         bundle, options, _LOADING.format(name=json.dumps(bundle.folder.name, ensure_ascii=False)), _notes(bundle)
     )
     (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
-    bundle.usage.save(folder)
+    bundle.source_facts.save(folder)
 
 
 # The weights
