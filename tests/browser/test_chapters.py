@@ -91,24 +91,6 @@ def test_a_model_without_a_pair_begins_with_the_outline(opened):
     assert "is 24 numbers" in said(page)
 
 
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("story=0", [0, 0]),
-        pytest.param("story=1", [5, 0], marks=pytest.mark.long),
-        ("view=numbers&story=2", [4, 1]),
-        pytest.param("story=3", [7, 0], marks=pytest.mark.long),
-        pytest.param("story=4", [7, 1], marks=pytest.mark.long),
-        pytest.param("view=numbers&story=5", [7, 2], marks=pytest.mark.long),
-    ],
-)
-def test_an_address_of_the_former_story_opens_the_matching_chapter(opened, address, expected):
-    page = opened(address)
-    assert place(page) == expected
-    assert page.locator(".gf-error:visible").count() == 0
-    assert page.locator(".gfs-figure-svg").is_visible()
-
-
 def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
     page = opened("chapter=1", extra_length=1)
     keys = ["ArrowRight", "PageDown", " "]
@@ -507,6 +489,50 @@ def test_the_tools_of_an_act_stand_beside_the_word_decoder(opened, size, act):
     for box in (one.bounding_box() for one in tools):
         assert box["x"] + box["width"] <= decoder["x"] or box["y"] >= decoder["y"] + decoder["height"]
         assert box["y"] + box["height"] <= sentence["y"]
+
+
+BOX = """() => {
+  const lit = document.querySelector(".gfs-box rect[stroke='var(--ink)']").getBoundingClientRect();
+  const seen = (from, to, most) => Math.min(to, most) - Math.max(from, 0);
+  return [seen(lit.left, lit.right, innerWidth), seen(lit.top, lit.bottom, innerHeight)];
+}"""
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (1100, 700), (1024, 640), (390, 844)])
+def test_what_an_act_is_about_is_in_the_window_and_large_enough(opened, size):
+    page = opened("chapter=2", size, extra_length=50)
+    wide, tall = (200, 40) if size[0] < 1024 else (200, 100)
+    for chapter, acts in ACTS.items():
+        for act in range(acts if chapter not in (1, 6) else 0):  # chapter 1 has figures of its own, 6 needs snapshots
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            said(page)
+            until(page, "document.querySelector(\".gfs-box rect[stroke='var(--ink)']\")")
+            across, down = page.evaluate(BOX)
+            is_low = (chapter, act, size) == (2, 2, (1280, 720))  # the memory's lines and the text need the room
+            assert across >= wide, (chapter, act)
+            assert down >= (50 if is_low else tall), (chapter, act)
+
+
+def test_all_beginnings_open_from_the_act_and_from_its_address(opened):
+    page = opened("chapter=5&act=2")
+    said(page)
+    page.get_by_role("button", name="See all beginnings").click()
+    page.locator(".gfz-beam svg, .gfz-beam table").first.wait_for()
+    page.keyboard.press("Escape")
+    assert place(page) == [5, 2]
+    page = opened("chapter=5&act=2&sheet=true&panel=beam")
+    page.locator(".gfz-beam svg, .gfz-beam table").first.wait_for()
+
+
+def test_an_address_opens_lecture_mode_with_the_act_s_button_and_the_menu(opened):
+    page = opened("chapter=4&act=0&lecture=true")
+    said(page)
+    assert page.locator(".glassformer[data-lecture]").count() == 1
+    assert page.locator(".gfs-more summary").first.is_visible()
+    page.locator(".gfs-stage-buttons:visible .gfs-pill").first.click()
+    until(page, f"String({PLACE}) === '4,1'")
+    page.keyboard.press("Escape")
+    until(page, "!location.hash.includes('lecture')")
 
 
 def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):

@@ -149,26 +149,18 @@ def test_back_of_the_browser_leads_to_the_figure(make_translator, explore):
 @pytest.mark.parametrize(
     ("address", "state"),
     [
-        pytest.param("view=numbers&stage=map", ["numbers", None, None], marks=pytest.mark.long),
         ("panel=numbers", ["numbers", None, None]),
-        pytest.param(
-            f"stage=point&point={json.dumps({'name': 'logits', 'head': 0})}",
-            ["numbers", "logits", None],
-            marks=pytest.mark.long,
-        ),
+        pytest.param(f"point={json.dumps({'name': 'logits'})}", ["numbers", "logits", None], marks=pytest.mark.long),
         (f"panel=numbers&point={json.dumps({'name': f'{SELF}.key', 'head': 2})}", ["numbers", f"{SELF}.key", 2]),
-        (
-            f"face=lines&selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}",
-            ["numbers", f"{SELF}.key", 1],
-        ),
+        (f"selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}", ["numbers", f"{SELF}.key", 1]),
         pytest.param("view=numbers&panel=beam", ["stage", "decoder.softmax", None], marks=pytest.mark.long),
-        ("panel=why&word=1", ["stage", "decoder.softmax", None]),
+        ("panel=why&row=1", ["stage", "decoder.softmax", None]),
         pytest.param("panel=positions", ["stage", "encoder.positions", None], marks=pytest.mark.long),
         pytest.param("view=numbers&panel=changes", ["stage", True, None], marks=pytest.mark.long),
         ("panel=training", ["stage", True, None]),
     ],
 )
-def test_old_addresses_open_their_successors(make_translator, explore, address, state):
+def test_an_address_without_a_view_opens_what_it_names(make_translator, explore, address, state):
     page = explore(make_translator(), SENTENCE, fragment=f"#{address}", view="stage")
     assert page.locator("[role=alert]").text_content() == ""
     view, shown, head = state
@@ -180,7 +172,7 @@ def test_old_addresses_open_their_successors(make_translator, explore, address, 
         assert head is None or selected["index"][0] == head
     else:
         assert page.evaluate("glassformer.app.state.zoom?.box ?? glassformer.app.state.sheet") == shown
-    if "word=1" in address:
+    if "row=1" in address:
         assert page.evaluate("glassformer.app.state.row") == 1
 
 

@@ -56,13 +56,6 @@ def test_a_second_sentence_stands_under_the_first_and_the_address_keeps_it(make_
     until(page, f"!({TOLD})")
 
 
-def test_an_old_address_opens_the_second_sentence_on_the_figure(make_translator, explore):
-    page = opened(explore, make_translator(), f"&beside={OTHER.replace(' ', '+')}")
-    until(page, TOLD)
-    assert page.evaluate("glassformer.app.state.view") == "stage"
-    assert "big" in shown(page, ".gfs-g-second .gfs-own")
-
-
 @pytest.mark.parametrize("family", ["cross", pytest.param("decoder", marks=pytest.mark.long), "encoder"])
 def test_lines_and_outlines_are_the_second_translations_weights(make_translator, explore, family):
     page = opened(explore, make_translator(seed=5), "&prefix=le+chat+voit")

@@ -289,21 +289,13 @@ def test_heads_without_rows_of_their_own_have_none_framed(make_translator, explo
     assert shown_sum == pytest.approx(float(x @ row), abs=0.5)  # the difference is the bias
 
 
-@pytest.mark.parametrize("old", ["panel=layers", "view=numbers&panel=layers", "sheet=true&panel=layers"])
-def test_an_old_address_of_the_layers_opens_the_guesses(make_translator, explore, old):
-    page = explore(make_translator(), SENTENCE, fragment=old)
-    is_open(page, "Guesses")
-    page.locator(".gfz-guesses").wait_for()
-    assert page.evaluate("glassformer.app.state.problem") == ""
-
-
 def test_a_recording_shows_the_rollout_and_says_what_the_rest_needs(make_translator, explore):
     translator = make_translator()
     page = explore(translator, SENTENCE, view="stage", size=DESK, data=recorded_payload)
     for box, panel in ((CROSS, "weights"), ("decoder.layers.1.feed_forward", "weights"), (f"{CROSS}.add", "guesses")):
         open_box(page, {"zoom": {"box": box, "key": None}, "panel": panel}, {})
         page.locator(".gfz-panel", has_text="needs the model").wait_for()
-    page = explore(translator, SENTENCE, data=recorded_payload, fragment="panel=layers")
+    page = explore(translator, SENTENCE, data=recorded_payload, fragment="panel=rollout")
     is_open(page, "All layers")
     assert sum(shares(page)) == pytest.approx(1, abs=0.01)
     assert page.locator(".gf-error:visible").count() == 0

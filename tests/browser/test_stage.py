@@ -444,7 +444,7 @@ def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
         number = page.locator(SENTENCE_AT).inner_text().split()[-1].strip(".")
         texts = shown(page, ".gfs-g-softmax text")
         assert (number, word) in zip(texts[::2], texts[1::2], strict=True)
-        assert len(texts) == 2 * (5 if size[1] == 900 else 3)
+        assert len(texts) == 2 * 6
         unlikely += likeliest[row] > float(number) + 0.001
     # because of the mistake, the search writes words that are not the likeliest
     assert unlikely > (3 if size[1] == 900 else 0)
@@ -907,3 +907,36 @@ def test_turned_rows_are_named(stage):
     page.get_by_text("You gave it 1.000 of the attention of head 1 of layer 1.").wait_for()
     page.evaluate("glassformer.app.show({ row: 0 })")
     page.get_by_text(f"from “{words[0]}” to “{words[1]}” (“{target[1]}”).").wait_for()
+
+
+WAVES = """() => [...document.querySelectorAll(".gfs-g-waves path")].map((one) =>
+  [...one.getAttribute("d").matchAll(/(-?[\\d.]+) (-?[\\d.]+)/g)].map(([, x, y]) => [Number(x), Number(y)]))"""
+
+
+@pytest.mark.parametrize("positions", ["interleaved", "halves"])
+def test_between_words_the_waves_are_the_sinusoids_of_the_positions(stage, positions):
+    page = stage(positions=positions)
+    page.evaluate("glassformer.app.show({box: 'encoder.positions'})")
+    rest(page)
+    [first, second, *_] = page.evaluate(WAVES)
+    columns = page.locator(".gfs-g-words [data-word=encoder]").count()
+    width = page.evaluate("glassformer.app.config.d_model")
+    for points in (first, second):
+        heights = np.array(points)[:, 1]
+        steps = (len(points) - 1) / (columns - 1)
+        assert steps >= 4
+        places = np.arange(len(points)) / steps
+        lefts = []
+        for pair in range(width // 2):
+            angles = places * 10000 ** (-2 * pair / width)
+            terms = np.stack([np.sin(angles), np.cos(angles), np.ones_like(angles)], axis=1)
+            fit = terms @ np.linalg.lstsq(terms, heights, rcond=None)[0]
+            lefts.append(np.abs(fit - heights).max())
+        assert min(lefts) < 0.1  # heights are written with one decimal
+
+
+def test_learned_positions_are_joined_by_straight_lines(stage):
+    page = stage(positions="learned", max_length=256)
+    rest(page)
+    columns = page.locator(".gfs-g-words [data-word=encoder]").count()
+    assert {len(points) for points in page.evaluate(WAVES)[:2]} == {columns}

@@ -68,6 +68,8 @@ SETTLE = """async () => {
 }"""
 
 DESK, LOW, WIDE, HUGE, PHONE, NARROW = (1440, 900), (1280, 720), (1920, 1080), (2560, 1440), (390, 844), (360, 740)
+SMALL, FLAT = (1024, 640), (1366, 650)
+"""Windows in which the figure is scaled down."""
 DESKS: list[Size] = [DESK, LOW]
 SIZES: list[Size] = [DESK, LOW, WIDE, PHONE]
 ENGLISH, CHINESE, DARK, DARK_CHINESE = (("light", "en"), ("light", "zh"), ("dark", "en"), ("dark", "zh"))
@@ -201,6 +203,7 @@ BESIDE = {"apart": True, "scrolls": ["across"]}
 FIGURE_STATES = [
     At(address="row={each}", each=WORDS, sizes=[DESK, WIDE, PHONE], wanted=DOWN),
     At(address="row={each}", each=WORDS, sizes=[LOW], wanted=DOWN, known=NOTE),
+    At(address="row={each}", each=[2, 3], sizes=[SMALL, FLAT], wanted=DOWN, known=NOTE),
     At(sizes=[DESK, PHONE], looks=THEMES, wanted=DOWN | AXE),
     At(sizes=[DESK, PHONE], looks=[CHINESE, DARK], wanted=DOWN),
     At(address=f"{SECOND}&row={{each}}", each=range(2), sizes=DESKS, looks=THEMES, wanted=BESIDE),
@@ -229,6 +232,12 @@ BOX_STATES = [
     At(address=of(LONG, f"{PREFIX}&{ROWS}&{{each}}"), each=HEADS, sizes=[LOW], looks=BOTH),
     At(address=f"{ROWS}&{{each}}", each=SUMS, looks=THEMES, wanted=AXE),
     At(address=f"{ROWS}&{{each}}", each=SUMS, sizes=[LOW], looks=BOTH),
+    At(
+        address=f"{ROWS}&{{each}}",
+        each=[*HEADS, *SUMS, zoom("encoder.embedding")],
+        sizes=[SMALL],
+        wanted={"scrolls": ["across"]},
+    ),
     At(
         address="row=1&{each}",
         each=[zoom("decoder.softmax"), zoom("decoder.linear")],
@@ -300,6 +309,8 @@ CHAPTER_STATES = [
         wanted=ACT | {"apart": True, "counts": {"h2 + p": 1}},
         known=HALF,
     ),
+    At(address="chapter={each}", each=ACTS[:2], sizes=[SMALL, FLAT], wanted=ACT | DOWN),
+    At(address="chapter={each}", each=ACTS[2:], sizes=[SMALL, FLAT], wanted=ACT, known=HALF),
     At(address="chapter={each}", each=ACTS[:2], sizes=[HUGE], looks=[CHINESE], wanted=ACT),
     At(
         address="chapter={each}", each=ACTS[2:], sizes=[HUGE], looks=[CHINESE], wanted=ACT | {"apart": True}, known=HALF
@@ -457,7 +468,8 @@ PAGES: dict[str, tuple[Callable[[Any, Any], Any], list[At]]] = {
 @pytest.mark.parametrize("name", in_tiers(PAGES, PAGES.keys() - {"pre in small windows"}))
 def test_nothing_is_small_cut_off_covered_or_out_of_reach(make_translator, explore, name):
     opened, states = PAGES[name]
-    assert swept(opened(make_translator, explore), states) == {}
+    found = swept(opened(make_translator, explore), states)
+    assert found == {}, "\n".join(f"{at}: {wrong}" for at, wrong in found.items())
 
 
 def test_nothing_in_a_report_is_small_cut_off_covered_or_out_of_reach(page, report):

@@ -4,7 +4,7 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
-import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
+import { CHAPTERS } from "./stage/chapters.ts";
 import { TASKS } from "./stage/tasks.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
@@ -23,7 +23,7 @@ interface Linked {
   changes: SomeChanges;
   search: Partial<Search>;
   ui: Partial<Looks>;
-  /** The tensor that an address in the format of an earlier version shows. */
+  /** The tensor that the address opens at its largest number. */
   point?: { name: string; head?: number };
 }
 
@@ -206,6 +206,11 @@ function mapped<From, To>(
 const isPlace = (value: unknown, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
 
+const isFlag = (value: unknown) => typeof value === "boolean";
+
+const isPoint = ({ name, head = 0 }: { name: string; head?: number }, { config }: App) =>
+  pointNames(config).includes(name) && isPlace(head, config.heads);
+
 /** The parts of the selection that a link may contain, each with a function that validates its value. */
 const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
@@ -217,8 +222,9 @@ const LOOKS = {
   zoom: ({ box, key }, { config }) => isBox(config, box) && (key === null || isPlace(key)),
   chapter: (value) => isPlace(value, CHAPTERS.length + 1),
   act: (value) => isPlace(value, 9),
+  lecture: isFlag,
   task: (value) => !value || Object.hasOwn(TASKS, value),
-  sheet: (value) => typeof value === "boolean",
+  sheet: isFlag,
   second: (value, { engine, payload }) =>
     typeof value.text === "string" &&
     engine.live !== false &&
@@ -233,27 +239,8 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-/** Fields that only occur in addresses of earlier versions, each with a function that validates its value. */
-const OLD: Record<string, (value: any, app: App) => boolean> = {
-  stage: (value) => ["map", "point"].includes(value),
-  face: (value) => ["grid", "lines"].includes(value),
-  word: (value) => isPlace(value),
-  point: ({ name, head = 0 }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
-};
-const TEXTS = [
-  "text",
-  "source",
-  "prefix",
-  "language",
-  "theme",
-  "view",
-  "box",
-  "stage",
-  "face",
-  "panel",
-  "beside",
-  "task",
-]; // the values of all other fields are JSON
+/** The fields whose values are texts; the values of all other fields are JSON. */
+const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "task"];
 
 /** Returns the state that a hash describes; throws if the hash is invalid. */
 function parsedHash(app: App, hash: string) {
@@ -270,15 +257,12 @@ function parsedHash(app: App, hash: string) {
   return state;
 }
 
-/**
- * Opens the view that shows the linked parts. Addresses of earlier versions do not name a view; in these versions,
- * the panels had a page of their own.
- */
+/** Opens the view that shows the linked parts, for addresses that do not name a view. */
 function open({ config }: App, { ui, point }: Linked) {
   const { panel } = ui;
-  if (ui.zoom || ui.chapter) return;
-  const box = panel && boxOfPanel(config, panel);
+  const box = panel && !ui.zoom && boxOfPanel(config, panel);
   if (box) Object.assign(ui, { zoom: box, view: "stage", sheet: false });
+  else if (ui.zoom || ui.chapter) return;
   else if (panel && panel !== "numbers") Object.assign(ui, { view: "stage", sheet: true });
   else if (point || ui.selected || panel) ui.view = "numbers";
 }
@@ -286,23 +270,15 @@ function open({ config }: App, { ui, point }: Linked) {
 /** Copies a field of the hash, which may contain anything, into the state. Changes are checked together at the end. */
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
-  else if (key === "panel" && value === "layers")
-    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the format of earlier versions
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
-  else if (key === "story" && isPlace(value, 6))
-    Object.assign(state.ui, chapterOfScene(value)); // the format of earlier versions
-  else if (key === "beside" && app.engine.live !== false)
-    Object.assign(state.ui, { second: { text: value } }); // the format of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
-  else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {
-    if (key === "word") state.ui.row = value;
-    if (key === "point") state.point = value;
-  } else throw new Error(key);
+  else if (key === "point" && isPoint(value, app)) state.point = value;
+  else throw new Error(key);
 }
 
 /** Makes a view show a state: first the sentence and the changes, and then the selection. */

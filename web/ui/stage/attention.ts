@@ -6,7 +6,7 @@ import { drawing, pressable } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { isHeadOff, rowOfHead } from "./numbers.ts";
-import { HUES, path, rectangle, text } from "./pen.ts";
+import { HUES, LINE, path, rectangle, text } from "./pen.ts";
 import { lookOf, pointOf } from "./looks.ts";
 import { arcPath } from "./strands.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -269,15 +269,16 @@ function handle(pen: Pen, look: Look) {
 
 function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
   const width = pen.measure(content, 12, 650) + 10;
+  const tall = pen.geometry.least + 5;
   return drawing(
     "g",
     { class: "gfs-tag" },
     drawing("rect", {
       x: x - width / 2,
-      y: y - 8.5,
+      y: y - tall / 2,
       width,
-      height: 17,
-      rx: 8.5,
+      height: tall,
+      rx: tall / 2,
       fill: "var(--card)",
       stroke: colour,
     }),
@@ -297,7 +298,7 @@ export function drawHeads(pen: Pen) {
   const heads = pen.pictured[family];
   const lit = stack === "encoder" ? numbers.source : numbers.row;
   const names = pen.t(boxKey(numbers.translated.changes, stack, id)).split("|").length;
-  const top = y[0] + 14 + names * 15;
+  const top = y[0] + 14 + names * LINE * geometry.least;
   const rows = Math.ceil(heads.length / 2);
   const tall = Math.min(29, Math.floor((y[1] - top - 2) / rows) - 3);
   if (tall < 12) return [];
@@ -357,10 +358,11 @@ function headPicture(
     dots,
     isHeadOff(pen.numbers, family, head) &&
       path(`M${x + 3} ${y + height - 3}L${x + width - 3} ${y + 3}`, "var(--ink)", 1.5, { class: "gfs-off" }),
-    text(x + 4, y + height - 8, String(head), {
-      fill: chosen ? "var(--ink)" : "var(--ink3)",
-      weight: chosen ? 650 : 400,
-      kind: "gfs-halo",
-    }),
+    pen.geometry.least <= height &&
+      text(x + 4, y + height - 8, String(head), {
+        fill: chosen ? "var(--ink)" : "var(--ink3)",
+        weight: chosen ? 650 : 400,
+        kind: "gfs-halo",
+      }),
   );
 }

@@ -13,6 +13,7 @@ import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
 import { openingOf } from "./opening.ts";
 import { saidWith, spoken } from "./sentences.ts";
 import { temperatureText } from "./words.ts";
+import { boxOfPanel } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -221,7 +222,13 @@ function toolOf(app: App, { id, lit }: Act, open: () => void): Child {
     } as const
   )[id];
   const link = { className: "gfs-text-link" };
-  if (panel) return button(app.t(`chapter.${id}.open`), () => app.show({ sheet: true, panel }), link);
+  const zoom = panel && boxOfPanel(app.config, panel);
+  if (panel)
+    return button(
+      app.t(`chapter.${id}.open`),
+      () => app.show({ panel, ...(zoom ? { zoom } : { sheet: true }) }),
+      link,
+    );
   return lit.length > 0 && button(app.t("stage.open.box"), open, link);
 }
 

@@ -209,17 +209,6 @@ export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number
   return chapter < CHAPTERS.length ? { chapter: chapter + 1, act: 0 } : null;
 }
 
-/**
- * Returns the chapter and act that replace a scene of the story in earlier versions; nothing for scene 0, which means
- * that no scene was open.
- */
-export function chapterOfScene(scene: number): Partial<Looks> {
-  const places = [[5, 0], [4, 1], [7, 0], [7, 1], [7, 2]]; // prettier-ignore
-  if (scene === 0) return {};
-  const [chapter, act] = places[scene - 1];
-  return { view: "stage", chapter, act };
-}
-
 // Acts that compute
 
 /** Returns a text, shortened if it is too long for a sentence. */

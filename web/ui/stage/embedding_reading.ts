@@ -76,6 +76,8 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
   const varied = wavesOf(app, points[1]) ?? [];
   const usual = box.endsWith("positions") ? (varied[0] ?? largest) : largest; // a dimension whose wave is visible
   const open = chosen && selected ? selected.index[1] : usual;
+  const shown = [...new Set([open, ...varied, 0, points[1].shape[1] >> 2])].slice(0, SHOWN_WAVES);
+  shown.sort((a, b) => a - b);
   const made = await Promise.all(SUMMED.map((kind) => arithmetic(app, `${side}.${kind}`, [at, open])));
   const entry = await entryOf(app, `${side}.tokens.weight`, id);
   const missing = ["numbers.noWeights", "numbers.needsModel"].map((key) => app.t(key));
@@ -94,7 +96,7 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
       : { symbol: "", value: 1 },
     vectors: vectors as Record<Summed, Float32Array>,
     positions,
-    waves: positions === "none" ? [] : wavesIn(app, points[1], [open, ...varied]),
+    waves: positions === "none" ? [] : wavesIn(app, points[1], shown),
     open: {
       at: open,
       kind: chosen ?? (box.endsWith("embedding") ? "embedding" : "positions"),
@@ -140,13 +142,18 @@ export function nearestRows(table: Tensor, id: number, count: number) {
   return largestAt(cosines, count, (row) => row !== id).map((row) => ({ id: row, cosine: cosines[row] }));
 }
 
-/** Returns the waves of the first few of these dimensions, in ascending order. */
-function wavesIn({ config, result }: App, table: Tensor, wanted: number[]): Wave[] {
+/** Returns the waves that the figure draws: of two dimensions, for each stack; null without positions. */
+export function wavesOn(app: App, vectors: Map<string, Tensor>) {
+  const [encoder, decoder] = ["source", "target"].map((side) => vectors.get(`${side}.positions`));
+  const dimensions = wavesOf(app, encoder);
+  if (!dimensions || !encoder || !decoder) return null;
+  return { encoder: wavesIn(app, encoder, dimensions), decoder: wavesIn(app, decoder, dimensions) };
+}
+
+/** Returns the waves of these dimensions of a table of positions; between the words, sinusoids go on as sinusoids. */
+export function wavesIn({ config, result }: App, table: Tensor, dimensions: number[]): Wave[] {
   const [length, width] = table.shape;
   const { positions } = config;
-  const dimensions = [...new Set([...wanted, 0, Math.floor(width / 4)])]
-    .slice(0, SHOWN_WAVES)
-    .sort((a, b) => a - b);
   const column = ({ data }: Tensor, dimension: number) =>
     Float32Array.from({ length }, (_, row) => data[row * width + dimension]);
   if (positions === "learned" || positions === "none")

@@ -57,13 +57,19 @@ export interface Geometry {
   decoder: StackPlace;
   /** Top and bottom of the line with the words that the decoder writes. */
   written: Span;
-  /** The number of candidates that the softmax box shows. */
+  /** The number of candidates that the softmax box shows, and the distance between their lines. */
   candidates: number;
+  line: number;
+  /** The size of the smallest type, in px of the plane. */
+  least: number;
 }
 
 export interface Plan {
   width: number;
   height: number;
+  /** The sizes of the smallest type and of one px of the screen, in px of the plane. */
+  least: number;
+  near: number;
   norm: "post" | "pre";
   finalNorm: boolean;
   layers: Record<Stack, number>;
@@ -96,33 +102,47 @@ interface Row {
   least: number;
 }
 
-export const NARROW = 1280;
+export const NARROW = 1024;
 const LEAST_ROOM = 200; // the room may be smaller for a moment while the page is laid out
-const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
+const WIDE = { width: 1440, height: 900, largest: 1.25 };
+/** Below this size, the figure is scaled down, but its type is not. */
+const SMALL = { width: 1280, height: 720, scale: 0.7 };
+const TYPE = 12;
+const LECTURE_TYPE = 14;
 const [THREAD, LEAST] = [12, 16]; // least width of a column: with only a thread, and with its word
 const GAP = 8;
 const LINE = 26; // distance between two lines of words
 const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
-const TALL = { add: 52, emb: 84 }; // heights when highlighted; otherwise these boxes are SLIM
+const TALL = 52; // height of an add & norm when it is highlighted; otherwise it is SLIM
 const EDGE = { usual: 16, slim: 8 };
+const ROOMY = 104; // least height of a highlighted box, in px of the screen
+const NARROW_LIT = 44; // the same on a narrow figure, in px
+/** The boxes that take the height of cross-attention when they are highlighted. */
+const TAKES_ROOM = /^decoder\.(self_attention|feed_forward|softmax)$|(embedding|positions)$/;
+export const MOST_CANDIDATES = 6;
 
 /**
- * Returns the size of the figure's plane in a room, its scale, and the style that places it. `whole`: the stage fills
- * the screen.
+ * Returns the size of the figure's plane in a room, its scale, its smallest type in px of the plane, and the style that
+ * places it. `whole`: the stage fills the screen.
  */
 export function planeOf(room: number, whole = false, tall = window.innerHeight) {
-  if (room < NARROW) return { width: Math.max(room, LEAST_ROOM), height: tall, scale: 1, css: "" };
-  const isSmall = room < WIDE.width || tall < WIDE.height;
-  const scale = isSmall
-    ? 1
-    : Math.min(whole ? Infinity : WIDE.largest, room / WIDE.width, tall / WIDE.height);
+  if (room < NARROW)
+    return { width: Math.max(room, LEAST_ROOM), height: tall, scale: 1, least: TYPE, near: 1, css: "" };
+  const fits = ({ width, height }: { width: number; height: number }) =>
+    Math.min(room / width, tall / height);
+  const larger = Math.min(whole ? Infinity : WIDE.largest, fits(WIDE));
+  const scale = Math.max(SMALL.scale, larger, Math.min(1, fits(SMALL)));
   const width = Math.min(WIDE.width, room / scale);
-  const height = Math.max(WIDE.lowest, Math.min(WIDE.height, Math.round(tall / scale)));
+  const height = Math.max(SMALL.height, Math.min(WIDE.height, Math.round(tall / scale)));
   const margin = Math.max(0, (room - width * scale) / 2);
-  const css = `width:${width}px;height:${height}px;transform:scale(${scale});margin-left:${margin}px`;
-  return { width, height, scale, css };
+  const near = Math.max(1, 1 / scale);
+  const least = (whole ? LECTURE_TYPE : TYPE) * near;
+  const css = `width:${width}px;height:${height}px;transform:scale(${scale});margin-left:${margin}px;--least:${least}px;--near:${near}`;
+  return { width, height, scale, least, near, css };
 }
+
+export type Plane = ReturnType<typeof planeOf>;
 
 /** Returns the layout of the figure. */
 export function geometryOf(plan: Plan): Geometry {
@@ -141,17 +161,20 @@ export function middle([from, to]: Span) {
 }
 
 /** Returns the boxes of a layer from the bottom up, in the order of post-norm or pre-norm. */
-function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1): Row[] {
+function layerRows(stack: Stack, { norm, lit, second, lines, near }: Plan, scale = 1): Row[] {
+  const roomy = ROOMY * near;
   const kinds = SUBLAYERS.filter((id) => stack === "decoder" || id !== "cross_attention");
   const beside = (id: string): Row => {
-    const usual = lit === `${stack}.${id}` ? TALL.add : SLIM;
+    const usual = lit === `${stack}.${id}` ? TALL : SLIM;
     return { id, kind: "add", usual: usual * scale, least: SLIM * scale };
   };
   return kinds.flatMap((id): Row[] => {
-    const tall = lit === "decoder.self_attention" ? "self_attention" : "cross_attention";
-    const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
-    const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
-    const kind = id === "feed_forward" ? "ffn" : "att";
+    const isLit = lit === `${stack}.${id}`;
+    const isTall = isLit || (stack === "decoder" && id === "cross_attention" && !TAKES_ROOM.test(lit));
+    const isNetwork = id === "feed_forward";
+    const room = isNetwork ? roomy : Math.max(120, roomy);
+    const [usual, least] = isTall ? [178, room] : isNetwork ? [48, 32] : [84, 52];
+    const kind = isNetwork ? "ffn" : "att";
     // in a low window, second lines of words take height from the attentions
     const low = second || lines > 1 ? scale * 0.9 : scale;
     const own = { id, kind, usual: usual * scale, least: least * low } as const;
@@ -199,22 +222,13 @@ function closest(sizes: number[][], least: number, raised: boolean[]) {
   return { at, end };
 }
 
-/** Packs words into a room. As few words as possible are moved to the second line, the widest words first. */
+/** Packs words into a room. On two lines, the words alternate between the lines. */
 function packed(sizes: number[][], least: number, lines: number, room: number) {
-  let raised = sizes.map(() => false);
-  const pack = () => ({ ...closest(sizes, least, raised), raised });
-  let made = pack();
-  while (lines > 1 && made.end > room) {
-    const free = sizes.map((words, at) =>
-      raised.slice(at && at - 1, at + 2).includes(true) ? 0 : Math.max(...words),
-    );
-    const widest = Math.max(...free);
-    if (widest === 0) raised = sizes.map((_, at) => at % 2 > 0);
-    else raised[free.indexOf(widest)] = true;
-    made = pack();
-    if (widest === 0) break;
-  }
-  return made;
+  const [one, two] = [1, 2].map((count) => {
+    const raised = sizes.map((_, at) => at % count > 0);
+    return { ...closest(sizes, least, raised), raised };
+  });
+  return lines > 1 && one.end > room ? two : one;
 }
 
 /** Returns the columns of words in this room. If not all words fit, the words for which `keep` is true are shown. */
@@ -294,10 +308,13 @@ function wide(plan: Plan): Geometry {
   };
   const bottom = height - (plan.lines > 1 ? 72 : 76); // leaves room for the examples and the foot
   const words: Span = [bottom - 32, bottom];
-  const candidates = height < 900 ? 3 : 5;
+  const isSoft = plan.lit === "decoder.softmax";
+  const candidates = isSoft ? MOST_CANDIDATES : height < 900 ? 3 : 5;
+  const low = plan.second || plan.lines > 1 ? SLIM : 2 * SLIM;
+  const tall = height < 800 && !plan.alone ? low : ROOMY * plan.near;
   const embeddings = ["embedding", "positions"].map((id): Row => {
     const isLit = plan.lit.endsWith(`coder.${id}`);
-    return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
+    return { id, kind: "emb", usual: isLit ? tall : SLIM, least: SLIM };
   });
   // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
@@ -312,13 +329,17 @@ function wide(plan: Plan): Geometry {
   if (lit) {
     const taken = [...own, ...embeddings].reduce((sum, { usual }) => sum + usual + GAP, 0);
     const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
-    lit.usual += words[0] - taken - around - (height < 800 ? 205 : 290); // leaves room for the sentence above
+    lit.usual += words[0] - taken - around - (height < 850 ? 185 : 290); // leaves room for the sentence above
   }
-  const heightsBelow = fitted(embeddings, height < 800 && !plan.alone ? 2 * SLIM : Infinity);
-  const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
+  const inputs = stacked(
+    embeddings,
+    embeddings.map(({ usual }) => usual),
+    words[0] - 10,
+  );
   const floor = inputs.top - 11 - below - GAP; // where the open layers begin, at the same height in both stacks
   const rows = layerRows("decoder", plan);
-  const softmax = candidates * 16.2 + 11;
+  const line = Math.max(16.2, plan.least * 1.25);
+  const softmax = Math.max(candidates * line + 11, isSoft ? ROOMY * plan.near : 0);
   const under = plan.second ? 26 : 0;
   const over = Math.max(...columns.decoder.out);
   const above =
@@ -345,7 +366,7 @@ function wide(plan: Plan): Geometry {
     return `encoder.${id}` === plan.lit
       ? Math.min(usual, Math.max(84, plan.height - 600)) // a low window needs room for the sentence above
       : `decoder.${id}` === plan.lit
-        ? Math.min(height, 84)
+        ? Math.min(height, usual)
         : height;
   });
   const left = stacked(own, level, floor);
@@ -375,7 +396,7 @@ function wide(plan: Plan): Geometry {
     words,
     columns: columns.decoder,
   };
-  return { width, height, narrow: false, encoder, decoder, written, candidates };
+  return { width, height, narrow: false, encoder, decoder, written, candidates, line, least: plan.least };
 }
 
 /** The layout with the decoder above the encoder; the memory rises at the left edge. */
@@ -390,15 +411,20 @@ function narrow(plan: Plan): Geometry {
   const place = (stack: Stack, top: number) => {
     const { height, below, above } = edgeHeights(layers[stack], open[stack]);
     const rows = layerRows(stack, plan, scale);
-    const heights = rows.map(({ id, usual }) => (id.includes(".") ? slim : Math.round(usual)));
+    const isLit = (id: string) => plan.lit.replace("positions", "embedding") === `${stack}.${id}`;
+    const heights = rows.map(({ id, usual }) =>
+      isLit(id) ? Math.max(NARROW_LIT, Math.round(usual)) : id.includes(".") ? slim : Math.round(usual),
+    );
+    const low = isLit("embedding") ? NARROW_LIT : slim;
     const total = heights.reduce((sum, one) => sum + one + 4, 0);
     const head = 8;
     const floor = top + above + head + total;
     const inner = stacked(rows, heights, floor - 4, 4);
     const card: Span = [inner.top - head, floor];
     const first: Row[] = [{ id: "embedding", kind: "emb", usual: slim, least: slim }];
-    const outer = stacked(first, [slim], floor + below + 10 + slim);
-    const words: Span = [floor + below + 10 + slim, floor + below + 10 + slim + 18];
+    const end = floor + below + 10 + low;
+    const outer = stacked(first, [low], end);
+    const words: Span = [end, end + 18];
     return {
       stack,
       x,
@@ -412,8 +438,8 @@ function narrow(plan: Plan): Geometry {
       columns: columnsFor(stack, { ...plan, lines: 1 }, room),
     };
   };
-  const candidates = 4;
-  const soft: Span = [8, 8 + candidates * 14.5 + 8];
+  const [candidates, line] = [4, 14.5];
+  const soft: Span = [8, 8 + candidates * line + 8];
   const linear: Span = [soft[1] + 5, soft[1] + 5 + slim];
   const decoder = place("decoder", linear[1] + 6);
   decoder.boxes.push({ id: "linear", kind: "lin", y: linear }, { id: "softmax", kind: "sof", y: soft });
@@ -421,7 +447,17 @@ function narrow(plan: Plan): Geometry {
     "encoder",
     decoder.words[1] + 8 + Math.min(60, 4 + 2.2 * plan.columns.encoder.labels.length),
   );
-  return { width, height: encoder.words[1] + 4, narrow: true, encoder, decoder, written: [0, 8], candidates };
+  return {
+    width,
+    height: encoder.words[1] + 4,
+    narrow: true,
+    encoder,
+    decoder,
+    written: [0, 8],
+    candidates,
+    line,
+    least: plan.least,
+  };
 }
 
 function columnsFor(stack: Stack, { columns, measure, alone, lines }: Plan, room: Span) {

@@ -2,7 +2,7 @@
 import { drawing, pressable } from "../figure.ts";
 import { boxKey } from "../heads.ts";
 import { boxOf, memoryTop, middle, rounded, topOf } from "./geometry.ts";
-import { HUES, lines, path, rectangle, text } from "./pen.ts";
+import { HUES, LINE, lines, path, rectangle, text } from "./pen.ts";
 
 import type { Box, Span, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
@@ -47,7 +47,9 @@ function cards(pen: Pen, { stack, x: [x0, x1], card, edges, names }: StackPlace)
           rx: 9,
           ...look,
         }),
-        y[1] - y[0] >= 16 && !narrow && text(names, middle(y) + 1, label(layer), { fill: "var(--ink3)" }),
+        y[1] - y[0] >= pen.geometry.least + 4 &&
+          !narrow &&
+          text(names, middle(y) + 1, label(layer), { fill: "var(--ink3)" }),
       ),
     ]),
     rectangle(wide, card, { rx: 10, ...look }),
@@ -56,9 +58,11 @@ function cards(pen: Pen, { stack, x: [x0, x1], card, edges, names }: StackPlace)
 }
 
 function boxes(pen: Pen, place: StackPlace) {
+  // a narrow figure shows the positions in the box of the embedding
+  const lit = pen.geometry.narrow ? pen.box.replace("positions", "embedding") : pen.box;
   return place.boxes.map((box) => {
     const key = `${place.stack}.${box.id}`;
-    const isLit = key === pen.box;
+    const isLit = key === lit;
     const kind = isLit && box.kind === "att" ? "att-on" : box.kind;
     const made = drawing(
       "g",
@@ -98,10 +102,11 @@ export function drawNames(pen: Pen) {
       const isLit = `${place.stack}.${box.id}` === pen.box;
       const shown = labelOf(pen, place, box).split("|");
       const style = isLit ? { fill: "var(--ink)", weight: 650 } : {};
-      const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
+      const line = LINE * geometry.least;
+      const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / line));
       const pictured = isLit && box.kind === "att" && !narrow;
       const up = box.kind === "sof" ? 12 : 0; // leaves room for the button "Why?" below
-      const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y) - up;
+      const y = pictured ? box.y[0] + 8 + (line / 2) * shown.length : middle(box.y) - up;
       const named = lines(place.names, y, shown.slice(0, fits), style);
       return drawing("g", { class: "gfs-box-name", "data-box": `${place.stack}.${box.id}` }, named);
     }),

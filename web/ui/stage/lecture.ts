@@ -22,6 +22,7 @@ export function followLecture(app: App, root: HTMLElement) {
     app.layOut();
   };
   app.on(["lecture"], () => void follow());
+  if (app.state.lecture) void follow();
   const left = () => isWhole && !document.fullscreenElement && app.show({ lecture: false });
   document.addEventListener("fullscreenchange", left, { signal });
   const key = (event: KeyboardEvent) => {

@@ -66,7 +66,6 @@ export function drawSoftmax(pen: Pen) {
       flip ? x - decoder.x[0] - names - 90 : decoder.room[1] - x - 52 - (beside ? 0 : names + 16),
     ),
   );
-  const step = narrow ? 14.5 : 16.2;
   const first = top + 14;
   const sign = flip ? -1 : 1;
   const cover: Span = flip
@@ -87,7 +86,7 @@ export function drawSoftmax(pen: Pen) {
       );
   }
   shown.forEach(({ id, name, probability }, at) => {
-    const y = first + at * step;
+    const y = first + at * geometry.line;
     const isWritten = id === written;
     const [size, weight] = at === 0 ? [14, 650] : [12, isWritten ? 650 : 400];
     const bar = Math.max(1.5, full * probability);
@@ -147,8 +146,7 @@ export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
   if (pen.written !== null && pen.written <= numbers.row) return []; // the word has not been written yet
   const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
-  const scale = pen.wordSize > 16 ? 1.2 : 1; // in lecture mode
-  const fits = (pen.measure(why, 12, 620) + 14) * scale < decoder.x[1] - decoder.names;
+  const fits = pen.measure(why, 12, 620) + 14 < decoder.x[1] - decoder.names;
   const y = middle(boxOf(decoder, "softmax").y) + 14;
   return chip(pen, "why", fits ? why : t("panel.why"), why, [decoder.names - 6, y], true);
 }
@@ -163,6 +161,7 @@ function chip(
   isLit: boolean,
 ) {
   const width = pen.measure(said, 12, 620) + 14;
+  const tall = pen.geometry.least + 8;
   return drawing(
     "g",
     {
@@ -173,10 +172,10 @@ function chip(
     drawing("title", {}, about),
     drawing("rect", {
       x: from,
-      y: y - 10,
+      y: y - tall / 2,
       width,
-      height: 20,
-      rx: 10,
+      height: tall,
+      rx: tall / 2,
       fill: "var(--card)",
       stroke: isLit ? "var(--tgt)" : "var(--hair)",
     }),

@@ -4,6 +4,7 @@ import { drawing } from "../figure.ts";
 import type { Stack } from "../../engine/types.ts";
 import type { Child, Colours, FamilyId } from "../types.ts";
 import type { Geometry, Span, StackPlace } from "./geometry.ts";
+import type { Wave } from "./embedding_reading.ts";
 import type { StageNumbers } from "./numbers.ts";
 
 /** What drawing functions need: the layout, the numbers, and the settings of the stage. */
@@ -19,8 +20,8 @@ export interface Pen {
   languages: { source: string; target: string };
   /** The heads that have pictures, in ascending order, by family. */
   pictured: Record<FamilyId, number[]>;
-  /** The two dimensions of the position vectors that are drawn as waves; null without positions. */
-  waves: [number, number] | null;
+  /** The waves of two dimensions of each stack's positions; null without positions. */
+  waves: Record<Stack, Wave[]> | null;
   /** The font size of the words, in px of the plane. */
   wordSize: number;
   /** Whether the encoder has not produced the memory yet. */
@@ -39,22 +40,27 @@ export interface TextStyle {
   weight?: number;
   /** The class of the text element. */
   kind?: string;
+  /** By how many lines the text is below `y`. */
+  down?: number;
 }
 
+/** The distance between lines, in em. */
+export const LINE = 1.25;
 export const SIDES = { encoder: "source", decoder: "target" } as const;
 export const HUES = { encoder: "--src", decoder: "--tgt" } as const;
 
 /** Returns a line of text, centred vertically at `y`. */
 export function text(x: number, y: number, content: Child, style: TextStyle = {}) {
-  const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400, kind = "" } = style;
+  const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400, kind = "", down = 0 } = style;
   return drawing(
     "text",
     {
       x,
-      y: y + size * 0.36,
+      y,
+      dy: `${0.36 + LINE * down}em`,
       "text-anchor": anchor,
       class: kind,
-      style: `font-size:${size}px;fill:${fill};font-weight:${weight}`,
+      style: `font-size:max(${size}px,var(--least,0px));fill:${fill};font-weight:${weight}`,
     },
     content,
   );
@@ -62,7 +68,7 @@ export function text(x: number, y: number, content: Child, style: TextStyle = {}
 
 /** Returns lines of text, centred vertically as a group. */
 export function lines(x: number, y: number, all: string[], style: TextStyle = {}) {
-  return all.map((one, at) => text(x, y + (at - (all.length - 1) / 2) * 15, one, style));
+  return all.map((one, at) => text(x, y, one, { ...style, down: at - (all.length - 1) / 2 }));
 }
 
 export function rectangle([x0, x1]: Span, [y0, y1]: Span, attributes: Record<string, string | number> = {}) {

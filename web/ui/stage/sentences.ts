@@ -1,7 +1,6 @@
 // The sentence about the highlighted word, row or box. The sentence only claims what a number of the trace or a
 // measurement shows; `python -m benchmarks.truth` checks its claims against PyTorch.
 import { largestPlace } from "../../engine/tensor.ts";
-import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
@@ -154,20 +153,6 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
       .join(" "),
     paper: t("stage.paper", paper),
   };
-}
-
-/**
- * Returns made-up measurements for which the stage's text is as long as it can be, to reserve space before the real
- * measurements arrive; null if the page cannot measure.
- */
-export function longestWorth({ engine, payload, state }: App, numbers: StageNumbers): Worth | null {
-  if (engine.live !== true) return null;
-  const { candidates, translated } = numbers;
-  const position = largestPlace(translated.sourceTokens.map(({ length }) => length));
-  const word = { position, probability: 0.001 };
-  const isNeeded = state.sentence in payload.openings && isUnchanged(translated.changes);
-  const needs = isNeeded ? { rival: candidates[1].id, words: [word, word] } : null;
-  return { before: 0.999, after: 0.001, isMost: true, needs };
 }
 
 /** Returns a text with the position of the highlighted word in the output, such as "word 3 of 9". */

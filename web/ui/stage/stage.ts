@@ -21,7 +21,8 @@ import { latestOnly } from "../latest.ts";
 import { linkOf } from "../link.ts";
 import { elementSvg, savingButtons } from "../take_away.ts";
 import { panelOf } from "../panels.ts";
-import { clamp, familyOf, isLeftwards, parityText, picturedHeads, wavesOf, writtenIn } from "./choices.ts";
+import { clamp, familyOf, isLeftwards, parityText, picturedHeads, writtenIn } from "./choices.ts";
+import { wavesOn } from "./embedding_reading.ts";
 import { languageNames } from "./languages.ts";
 import { lightOpening, litRow } from "./lighting.ts";
 import { drawArcs, drawHeads, drawLook, drawRibbons } from "./attention.ts";
@@ -34,7 +35,7 @@ import { actOf } from "./chapters.ts";
 import { exampleChips } from "./examples.ts";
 import { sentenceField } from "./field.ts";
 import { fly } from "./flight.ts";
-import { geometryOf, memoryTop, planeOf, splitOf } from "./geometry.ts";
+import { MOST_CANDIDATES, geometryOf, memoryTop, planeOf, splitOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
 import { stageNumbers, warmed } from "./numbers.ts";
 import { costsMost, needsOf } from "./opening.ts";
@@ -43,7 +44,7 @@ import { SIDES } from "./pen.ts";
 import { Player, clipOf } from "./play.ts";
 import { createSecond, drawSecond, seated, withSecond } from "./second.ts";
 import { veilOf } from "./veil.ts";
-import { longestWorth, placeOfWord, saidOf, saidWith, spoken } from "./sentences.ts";
+import { placeOfWord, saidOf, saidWith, spoken } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { headName, probabilityWords, tokenName } from "./words.ts";
@@ -60,7 +61,7 @@ import type { Area } from "./outline.ts";
 import type { Child, FamilyId, Translated } from "../types.ts";
 import type { Look } from "./looks.ts";
 import type { Pen } from "./pen.ts";
-import type { Geometry } from "./geometry.ts";
+import type { Geometry, Plane } from "./geometry.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Seat } from "./second.ts";
 import type { Worth } from "./sentences.ts";
@@ -203,6 +204,8 @@ class StageView {
   /** Functions that say which words of the source, and of the translation, have changed since the last drawing. */
   #changed = [changedWords(), changedWords()];
   #scale = 1;
+  /** The size of the smallest type, in px of the plane. */
+  #least = 12;
 
   constructor(app: App) {
     this.#app = app;
@@ -215,7 +218,11 @@ class StageView {
     this.#draw = latestOnly(
       app.signal,
       async () => {
-        const numbers = await stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5);
+        const numbers = await stageNumbers(
+          app,
+          this.#player.act?.row ?? (await litRow(app)),
+          MOST_CANDIDATES,
+        );
         return this.#player.act ? numbers : withSecond(app, warmed(app, numbers));
       },
       (numbers) => this.#show(numbers),
@@ -352,16 +359,15 @@ class StageView {
   // Drawing
 
   #measure = (content: string, size = 13, weight = 400) => {
-    this.#brush.font = `${weight} ${size}px ${FONT}`;
+    this.#brush.font = `${weight} ${Math.max(size, this.#least)}px ${FONT}`;
     return this.#brush.measureText(content).width;
   };
 
   #show(numbers: StageNumbers) {
-    const { width, height, scale, css } = planeOf(
-      this.element.clientWidth || WIDEST,
-      this.#app.state.lecture,
-    );
-    const { geometry, size } = this.#roomiest(numbers, width, height);
+    const plane = planeOf(this.element.clientWidth || WIDEST, this.#app.state.lecture);
+    const { width, scale, css } = plane;
+    this.#least = plane.least;
+    const { geometry, size } = this.#roomiest(numbers, plane);
     const isNarrow = geometry.narrow;
     this.#plane.classList.toggle("gfs-narrow", isNarrow);
     this.#plane.style.cssText = css;
@@ -451,8 +457,8 @@ class StageView {
   }
 
   /** Returns the layout with the usual size of words, or with a smaller size if that shows more words. */
-  #roomiest(numbers: StageNumbers, width: number, height: number) {
-    const laid = (size: number) => ({ size, geometry: this.#geometry(numbers, width, height, size) });
+  #roomiest(numbers: StageNumbers, plane: Plane) {
+    const laid = (size: number) => ({ size, geometry: this.#geometry(numbers, plane, size) });
     const hidden = ({ geometry: { encoder, decoder } }: ReturnType<typeof laid>) =>
       [...encoder.columns.shown, ...decoder.columns.shown].filter((one) => !one).length;
     const usual = laid(this.#wordSize);
@@ -461,7 +467,7 @@ class StageView {
     return hidden(small) < hidden(usual) ? small : usual;
   }
 
-  #geometry(numbers: StageNumbers, width: number, height: number, size: number) {
+  #geometry(numbers: StageNumbers, { width, height, least, near }: Plane, size: number) {
     const { config } = this.#app;
     const { translated, row, source, read, at: largest } = numbers;
     const isOwn = numbers.steps.crossKeyValue.side === "target";
@@ -475,6 +481,8 @@ class StageView {
     return geometryOf({
       width,
       height,
+      least,
+      near,
       norm: numbers.steps.preNorm(config) ? "pre" : "post",
       finalNorm: numbers.steps.finalNorm(config) !== "none",
       layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
@@ -513,16 +521,10 @@ class StageView {
 
   /** Returns the width of the widest name of a stack's boxes, measured as if each box were highlighted. */
   #widestName(stack: Stack) {
-    const {
-      payload,
-      state: { lecture },
-      t,
-    } = this.#app;
+    const { payload, t } = this.#app;
     const keys = Object.keys(payload.strings.en).filter((key) => key.startsWith(`stage.box.${stack}.`));
     const names = [...keys, "stage.box.add", ...(stack === "decoder" ? ["stage.written"] : [])];
-    return Math.max(
-      ...names.flatMap((key) => t(key).split("|")).map((line) => this.#measure(line, lecture ? 14 : 12, 650)),
-    );
+    return Math.max(...names.flatMap((key) => t(key).split("|")).map((line) => this.#measure(line, 12, 650)));
   }
 
   #penFor(numbers: StageNumbers, geometry: Geometry, wordSize: number): Pen {
@@ -536,7 +538,7 @@ class StageView {
       t: app.t,
       languages: languageNames(app),
       pictured: picturedHeads(app, numbers),
-      waves: wavesOf(app, numbers.vectors.get("source.positions")),
+      waves: wavesOn(app, numbers.vectors),
       written: writtenIn(
         this.#player.act ?? (this.#act?.lit.length ? { row: numbers.row, risen: this.#act.risen } : null),
       ),
@@ -551,7 +553,8 @@ class StageView {
     const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
     const [x0, x1] = encoder.x;
     const low = Math.max(...encoder.columns.out, ...(this.#isAlone ? [] : geometry.decoder.columns.out));
-    style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:${32 + low}px`);
+    const field = `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:${32 + low}px`;
+    style(this.#field, `${field};--names:${encoder.room[0] - x0}px`);
     const from = splitOf(width);
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
     style(this.#strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
@@ -684,17 +687,11 @@ class StageView {
     const { numbers, box } = pen;
     const act = this.#act;
     this.#said.ariaBusy = "false";
-    this.#said.style.minHeight = "";
     if (this.#player.act) return this.#tellPlay(pen, this.#player);
     if (act) return this.#tellAct(pen, act);
     const key = JSON.stringify([numbers.row, box, numbers.heads, numbers.open]);
     const { of, key: measured, value: known } = this.#worth;
     const isKnown = of === numbers.translated && measured === key;
-    if (pen.geometry.narrow && box.endsWith("attention")) {
-      // reserves room for the longest possible sentence, so that the figure does not move
-      this.#write(longestWorth(this.#app, numbers));
-      this.#said.style.minHeight = `${this.#said.offsetHeight}px`;
-    }
     this.#write(isKnown ? known : null);
     if (isKnown || !box.endsWith("attention")) return;
     this.#said.ariaBusy = "true";

@@ -132,19 +132,29 @@ export function drawWaves(pen: Pen) {
       ];
     const { at } = place.columns;
     const count = Math.min(at.length, reached(place, numbers), vector.shape[0]);
-    const largest = Math.max(...waves.map((dimension) => peak(vector, dimension, count)), 1e-6);
+    const shown = waves[place.stack].map(({ numbers: all, steps }) => ({
+      steps,
+      heights: [...all.slice(0, (count - 1) * steps + 1)],
+    }));
+    const largest = Math.max(...shown.flatMap(({ heights }) => heights.map(Math.abs)), 1e-6);
     const tall = Math.max(8, (box.y[1] - box.y[0]) / 2 - 8);
-    const height = (column: number, dimension: number) =>
-      middle(box.y) - (tall * vector.data[column * vector.shape[1] + dimension]) / largest;
-    return waves.flatMap((dimension) => [
-      path(smooth(at.slice(0, count).map((x, column) => [x, height(column, dimension)])), "var(--ink3)", 1, {
-        opacity: 0.5,
-      }),
+    const height = (value: number) => middle(box.y) - (tall * value) / largest;
+    const across = (place: number) => {
+      const column = Math.floor(place);
+      return at[column] + (place - column) * ((at[column + 1] ?? 0) - at[column]);
+    };
+    return shown.flatMap(({ heights, steps }) => [
+      path(
+        `M${heights.map((value, step) => `${across(step / steps).toFixed(1)} ${height(value).toFixed(1)}`).join("L")}`,
+        "var(--ink3)",
+        1,
+        { opacity: 0.5 },
+      ),
       ...at.slice(0, count).map((cx, column) => {
         const lit = light(place.stack, numbers, column) > 0.05;
         return drawing("circle", {
           cx,
-          cy: height(column, dimension),
+          cy: height(heights[column * steps]),
           r: lit ? 3 : 1.6,
           fill: lit ? `var(${HUES[place.stack]})` : "var(--ink3)",
           opacity: lit ? 1 : 0.6,
@@ -152,22 +162,4 @@ export function drawWaves(pen: Pen) {
       }),
     ]);
   });
-}
-
-function peak({ shape: [, width], data }: Tensor, dimension: number, count: number) {
-  let best = 0;
-  for (let row = 0; row < count; row++) best = Math.max(best, Math.abs(data[row * width + dimension]));
-  return best;
-}
-
-/** Returns the SVG path of a smooth curve through points. */
-function smooth(points: [number, number][]) {
-  return points
-    .map(([x, y], at) => {
-      if (at === 0) return `M${x} ${y.toFixed(1)}`;
-      const [before, height] = points[at - 1];
-      const half = (before + x) / 2;
-      return `C${half} ${height.toFixed(1)} ${half} ${y.toFixed(1)} ${x} ${y.toFixed(1)}`;
-    })
-    .join("");
 }
