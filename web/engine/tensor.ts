@@ -213,3 +213,9 @@ export function largestPlace(numbers: ArrayLike<number>) {
   for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
   return best;
 }
+
+/** Returns the weights of one row of a head. */
+export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: number, row: number) {
+  const start = (head * rows + row) * columns;
+  return data.subarray(start, start + columns);
+}

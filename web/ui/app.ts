@@ -7,9 +7,9 @@ import { firstState } from "./state.ts";
 import { Store } from "./store.ts";
 
 import type { Changes, Engine, Explained, Host, Payload } from "../engine/types.ts";
-import type { Asked, State } from "./state.ts";
+import type { State } from "./state.ts";
 import type { Listener } from "./store.ts";
-import type { Looks, PanelName, Search, Situation, SomeChanges } from "./types.ts";
+import type { Asked, Looks, PanelName, Search, Situation, SomeChanges } from "./types.ts";
 
 const PANELS: PanelName[] = ["numbers", "why", "changes", "beam", "positions", "training", "vocabulary"];
 const RECORDED_PANELS: PanelName[] = ["numbers", "why", "beam", "positions", "vocabulary"];

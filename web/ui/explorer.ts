@@ -2,7 +2,8 @@
 import { createView } from "./view.ts";
 
 import type { Bytes, Host, Payload } from "../engine/types.ts";
-import type { AnyModel, Message, Mounted } from "./types.ts";
+import type { AnyModel, Message } from "./types.ts";
+import type { Mounted } from "./view.ts";
 
 type WidgetHost = Host & { close(): void };
 

@@ -2,9 +2,8 @@
 import { headStatistics } from "../engine/statistics.ts";
 import { labelsOf } from "./sentences.ts";
 
-import type { App } from "./app.ts";
 import type { ModelConfig, Stack } from "../engine/types.ts";
-import type { Family, FamilyId, HeadPlace, MeasuredHead, Translated } from "./types.ts";
+import type { Family, FamilyId, HeadPlace, MeasuredHead, Translated, Texts } from "./types.ts";
 
 /** The three families of attention, in the order of the figure, from left to right. */
 export const FAMILIES: Family[] = [
@@ -43,15 +42,15 @@ export function boxKey({ mistakes }: { mistakes: string[] }, stack: Stack, id: s
 type Place = { attention: string; head: number };
 
 /** Returns the name of a head in the reader's language. */
-export function headName(app: App, { attention, head }: Place) {
+export function headName({ t }: { t: Texts }, { attention, head }: Place) {
   const { family, layer } = placeIn(attention);
-  return app.t("head.name", layer, head, app.t(`family.${family.id}`).toLowerCase());
+  return t("head.name", layer, head, t(`family.${family.id}`).toLowerCase());
 }
 
 /** Returns a short name of a head for tables and labels, such as "cross-attention 2, head 3". */
-export function shortHeadName(app: App, { attention, head }: Place) {
+export function shortHeadName({ t }: { t: Texts }, { attention, head }: Place) {
   const { family, layer } = placeIn(attention);
-  return app.t("head.short", app.t(`head.${family.id}`), layer, head);
+  return t("head.short", t(`head.${family.id}`), layer, head);
 }
 
 /**

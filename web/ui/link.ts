@@ -4,12 +4,13 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
+import { isAlike, starts } from "./starts.ts";
 import { CHAPTERS } from "./stage/chapters.ts";
 import { TASKS } from "./stage/tasks.ts";
 import { isBox } from "./stage/zoom_box.ts";
-import { boxOfPanel } from "./stage/zoom_segments.ts";
+import { boxOfPanel } from "./stage/segments.ts";
 import { enteredCell } from "./numbers/cells.ts";
-import { checkpointSteps } from "./training_panel.ts";
+import { checkpointSteps } from "./checkpoints.ts";
 
 import type { Cell, MaskCell, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
@@ -31,8 +32,6 @@ const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this m
 // milliseconds: states that follow each other sooner, as from a slider, share one entry of the history
 const PAUSE = 400;
 const LONGEST_RUN = 5000; // maximum number of mask cells in one run
-/** The selection that each app started with, before any link was applied. */
-const starts: WeakMap<App, Partial<Looks>> = new WeakMap();
 
 /** Returns the signals of the page's views, oldest first. */
 function livingViews(): Set<AbortSignal> {
@@ -96,20 +95,6 @@ function isLinkable(app: App) {
 }
 
 /**
- * Selects what a sentence shows at first (its word and heads); a link leaves out each part of the selection that the
- * reader has not changed since.
- */
-export function begin(app: App, looks: Partial<Looks>) {
-  if (starts.has(app)) starts.set(app, { ...starts.get(app), ...looks });
-  app.show(looks);
-}
-
-/** Returns whether a part of the selection still has its first value for this sentence. */
-export function isAsOpened(app: App, key: keyof Looks) {
-  return isAlike(app.state[key], starts.get(app)?.[key] ?? app.state[key]);
-}
-
-/**
  * Writes the hash. A state that lasts becomes an entry of the history, to which the browser's Back returns. In a
  * frame, no state becomes an entry, because the history belongs to the page around the frame.
  */
@@ -122,10 +107,6 @@ function writeHash(hash: string, isNew: boolean) {
   } catch {
     // Sandboxed frames refuse to set the hash, and browsers limit how often it is set. The page works without it.
   }
-}
-
-function isAlike(a: unknown, b: unknown) {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 // Writing the hash

@@ -16,8 +16,7 @@ import type {
   Tokenizer,
   Trace,
 } from "../engine/types.ts";
-import type { Asked } from "./state.ts";
-import type { Result, Search, Situation, Translated } from "./types.ts";
+import type { Asked, Result, Search, Situation, Translated } from "./types.ts";
 
 /** Returns a text of the interface. */
 type Texts = (key: string, ...values: (string | number)[]) => string;

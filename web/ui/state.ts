@@ -2,15 +2,8 @@
 import { NO_CHANGES } from "../engine/changes.ts";
 import { FAMILIES, layersOf } from "./heads.ts";
 
-import type { Engine, ModelConfig, Payload, TextChanges } from "../engine/types.ts";
-import type { FamilyId, HeadPlace, Looks, Result, Search } from "./types.ts";
-
-/** What the reader asks for, from which the result is computed. */
-export interface Asked {
-  sentence: string;
-  changes: TextChanges;
-  search: Search;
-}
+import type { Engine, ModelConfig, Payload } from "../engine/types.ts";
+import type { Asked, FamilyId, HeadPlace, Looks, Result } from "./types.ts";
 
 export interface State extends Asked, Looks {
   /** The latest results; null before the first result. */

@@ -4,8 +4,8 @@ import { tryChange } from "./changes/controls.ts";
 import { button, element, note, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
+import { checkpointSteps, stepName } from "./checkpoints.ts";
 
-import type { Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Child } from "./types.ts";
 
@@ -92,17 +92,6 @@ export function createTrainingPanel(app: App) {
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
   return element("div", { class: "gf-training" }, chart, below, controls, status, table);
-}
-
-/**
- * Returns the steps that can be chosen, oldest first; the last entry is null, which stands for the run's final model.
- */
-export function checkpointSteps({ checkpoints = [], step }: Payload) {
-  return [...checkpoints.map((one) => one.step).filter((one) => one !== step), null];
-}
-
-export function stepName(app: App, step: number | null) {
-  return step === null ? app.t("training.final") : app.t("training.step", step);
 }
 
 function howToGet(app: App): Child[] {

@@ -11,7 +11,6 @@ import type {
   TextChanges,
   Trace,
 } from "../engine/types.ts";
-import type { App } from "./app.ts";
 import type { HEAD_ORDERS } from "../engine/statistics.ts";
 
 // Elements
@@ -206,40 +205,7 @@ export interface PatchDraft {
   sweep: { of: Translated; sentence: string; ending: AbortController; found: HTMLElement } | null;
 }
 
-/** The state that the sections of the panel share: choices that have not become changes yet. */
-export interface ChangesPanel {
-  app: App;
-  at: At;
-  history: { past: string[]; future: string[]; undo(): Promise<void>; redo(): Promise<void> };
-  redraw(): Promise<void>;
-  /** The index of the source word that is being edited. */
-  word: number | null;
-  /** The index of the output word whose rivals are shown. */
-  rival: number | null;
-  /** The row of weights that is being edited. */
-  row: { key: string; weights: number[] } | null;
-  patch: PatchDraft | null;
-}
-
 // The environment of a view
-
-/** The console of a view, usable once `ready` resolves; docs/explorer.md describes it. */
-export interface View {
-  ready: Promise<void>;
-  app: App | null;
-  /** The view that was mounted before this view. */
-  earlier: View | undefined;
-  closed: boolean;
-  close(): void;
-}
-
-/** An element that may hold a view. */
-export type Mounted = HTMLElement & { glassformer?: View };
-
-declare global {
-  /** The newest open view on the page. */
-  var glassformer: View | undefined;
-}
 
 /** A kernel's answer: the number of the question, and an error if the question failed. */
 export interface Message {
@@ -260,5 +226,15 @@ export interface AnyModel {
   send(message: object): void;
 }
 
+/** Returns a text of the interface in the reader's language; {0}, {1} … are filled in. */
+export type Texts = (key: string, ...values: (string | number)[]) => string;
+
 /** Returns the value of a colour that styles.css defines, by its name, such as "--paper". */
 export type Colours = (name: string) => string;
+
+/** What the reader asks for, from which the result is computed. */
+export interface Asked {
+  sentence: string;
+  changes: TextChanges;
+  search: Search;
+}

@@ -13,7 +13,25 @@ import { createTask } from "./stage/tasks.ts";
 
 import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
-import type { Mounted, SomeChanges, View } from "./types.ts";
+import type { SomeChanges } from "./types.ts";
+
+/** The console of a view, usable once `ready` resolves; docs/explorer.md describes it. */
+export interface View {
+  ready: Promise<void>;
+  app: App | null;
+  /** The view that was mounted before this view. */
+  earlier: View | undefined;
+  closed: boolean;
+  close(): void;
+}
+
+/** An element that may hold a view. */
+export type Mounted = HTMLElement & { glassformer?: View };
+
+declare global {
+  /** The newest open view on the page. */
+  var glassformer: View | undefined;
+}
 
 /** Returns the newest view that is still open: this view, or an earlier view if this view is closed. */
 function stillOpen(view: View | undefined): View | undefined {

@@ -4,7 +4,8 @@ import { placeIn } from "../heads.ts";
 import { chooser, element } from "../dom.ts";
 import { labelled, tokenPairs } from "./controls.ts";
 import type { App } from "../app.ts";
-import type { At, ChangesPanel } from "../types.ts";
+import type { At } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 /** Returns the name of an attention, such as "Cross-attention, layer 1". */
 export function placeName(app: App, attention: string) {

@@ -5,7 +5,8 @@ import { element } from "../dom.ts";
 import { atChoosers } from "./attention.ts";
 import { keyed, press, row, tryChange } from "./controls.ts";
 import type { App } from "../app.ts";
-import type { At, ChangesPanel, Child } from "../types.ts";
+import type { At, Child } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 export async function handSection(panel: ChangesPanel): Promise<Child[]> {
   const { app, at } = panel;

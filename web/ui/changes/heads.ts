@@ -5,7 +5,7 @@ import { remark } from "../figure.ts";
 import { placeName } from "./attention.ts";
 import { press, tightRow, tryChange } from "./controls.ts";
 import { withList, without } from "./lists.ts";
-import type { ChangesPanel } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 export function headsSection({ app }: ChangesPanel) {
   const { ablated } = app.changes,

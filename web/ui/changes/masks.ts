@@ -7,7 +7,8 @@ import { chips, press, row, tryChange } from "./controls.ts";
 import { withList } from "./lists.ts";
 import type { MaskCell } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { At, ChangesPanel, Child } from "../types.ts";
+import type { At, Child } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 const LATER = 50; // a hidden key also stays hidden from this number of target positions after the present output
 

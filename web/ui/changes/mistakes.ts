@@ -3,7 +3,7 @@ import { button, note } from "../dom.ts";
 import { openTensor } from "../numbers/cells.ts";
 import { switchRow, tryChange } from "./controls.ts";
 import { without } from "./lists.ts";
-import type { ChangesPanel } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 export function mistakesSection({ app }: ChangesPanel) {
   const { mistakes } = app.changes,

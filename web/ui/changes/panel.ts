@@ -19,7 +19,8 @@ import { wordsSection } from "./words.ts";
 import { linkButton } from "../take_away.ts";
 import type { Cell } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { ActiveChange, At, ChangesPanel, Child, SectionName, SomeChanges } from "../types.ts";
+import type { ActiveChange, At, Child, SectionName, SomeChanges } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 type Section = (panel: ChangesPanel) => Child[] | Promise<Child[]>;
 

@@ -1,6 +1,6 @@
 // The section for leaving out parts of the model.
 import { switchRow, tryChange } from "./controls.ts";
-import type { ChangesPanel } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 export function partsSection({ app }: ChangesPanel) {
   return (["positions", "scale"] as const).map((part) => {

@@ -14,7 +14,8 @@ import { chip, field, form, labelled, press, row, tokenPairs, tryChange } from "
 import { without } from "./lists.ts";
 import type { Stack, TextPatch } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { ChangesPanel, Child, PatchDraft } from "../types.ts";
+import type { Child, PatchDraft } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
   const { app } = panel,

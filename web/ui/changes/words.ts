@@ -7,7 +7,8 @@ import { joinMarks } from "../sentences.ts";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.ts";
 import type { TokenizerData } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { ChangesPanel, Child, Token } from "../types.ts";
+import type { Child, Token } from "../types.ts";
+import type { ChangesPanel } from "./panel_state.ts";
 
 const RIVALS = 7; // maximum number of replacements offered for a word
 const SUGGESTIONS = 40;

@@ -14,7 +14,7 @@ import { notesOn, openWord } from "./zoom_parts.ts";
 
 import type { Cell, Explanation, Side, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Lit, Sentence } from "./zoom_frame.ts";
+import type { Lit, Sentence } from "./opened.ts";
 
 /** The rows from the bottom up: x, the sub-layer's output, their sum, x̂, the gain, the bias, and the norm's result. */
 export type Kind = "input" | "output" | "added" | "scaled" | "gain" | "bias" | "normed";

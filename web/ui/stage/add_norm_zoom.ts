@@ -21,7 +21,8 @@ import {
   stepButton,
   turner,
 } from "./zoom_parts.ts";
-import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
+import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { segmentOf } from "./segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -29,7 +30,7 @@ import type { Guess, Kind, Reading } from "./add_norm_reading.ts";
 import type { Band } from "./zoom_parts.ts";
 import type { Line } from "./receipt.ts";
 import type { Tell } from "./strips.ts";
-import type { Lit, Opened } from "./zoom_frame.ts";
+import type { Lit, Opened } from "./opened.ts";
 
 /** The sign before a row's number in the open column. */
 const SIGNS: Partial<Record<Kind, string>> = { output: "+", added: "=", gain: "×", bias: "+", normed: "=" };

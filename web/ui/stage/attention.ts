@@ -5,17 +5,18 @@ import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing, pressable } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
-import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { HUES, LINE, path, rectangle, text } from "./pen.ts";
 import { lookOf, pointOf } from "./looks.ts";
 import { arcPath } from "./strands.ts";
 import { probabilityWords, tokenName } from "./words.ts";
+import { rowOfHead } from "../../engine/tensor.ts";
+import { isHeadOff } from "./shown.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
 import type { Child, FamilyId } from "../types.ts";
 import type { Look } from "./looks.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
+import type { StageNumbers } from "./shown.ts";
 
 /** The style of a line from before the reader's changes. */
 const OLD = { "stroke-dasharray": "2 5", opacity: 0.7, class: "gfs-old" };

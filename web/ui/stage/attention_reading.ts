@@ -12,7 +12,7 @@ import { notesOn, openRow, rowAt } from "./zoom_parts.ts";
 import type { Cell, Explanation, Side, Steps, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Family } from "../types.ts";
-import type { Lit, Sentence, Value } from "./zoom_frame.ts";
+import type { Lit, Sentence, Value } from "./opened.ts";
 
 /** The points of an attention, in the order of the computation. */
 export const KINDS = ["query", "key", "scores", "weights", "value", "heads", "joined", "output"] as const;

@@ -9,14 +9,15 @@ import { probabilityWords } from "./words.ts";
 import { partOf, weightsPanel } from "./weights_panel.ts";
 import { readRollout, rolloutPanel, rolloutSentence } from "./rollout_panel.ts";
 import { ASKED, KEYED, rowAt, turner, turnTo } from "./zoom_parts.ts";
-import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
+import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { segmentOf } from "./segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Kind, Reading } from "./attention_reading.ts";
 import type { Heading, Line } from "./receipt.ts";
 import type { Matrix, Weights } from "./weights_panel.ts";
-import type { Lit, Opened } from "./zoom_frame.ts";
+import type { Lit, Opened } from "./opened.ts";
 
 /** Opens the attention that `state.zoom` names. */
 export async function attentionView(app: App, lit: Lit | null): Promise<Opened | null> {

@@ -13,9 +13,8 @@ import { createStrip } from "./chapter_view.ts";
 import { differingWord, partnerOf } from "./examples.ts";
 import { wantsStillness } from "./glide.ts";
 import { Hand } from "./hand.ts";
-import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
-import { probabilityWords, timesText, tokenName } from "./words.ts";
+import { languageNames, probabilityWords, timesText, tokenName } from "./words.ts";
 
 import type { Changes, Opening, Trace } from "../../engine/types.ts";
 import type { App } from "../app.ts";

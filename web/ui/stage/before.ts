@@ -1,38 +1,12 @@
 // What the figure showed before the reader's changes: the highlighted rows of attention, the written word, and the
 // words to which the rows set by hand attended.
-import { largestPlace } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
-import { rowOfHead } from "./numbers.ts";
 
 import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
-
-/** A row of an attention: one head, and the position of the word that attends (the query). */
-export interface RowPlace {
-  attention: string;
-  head: number;
-  query: number;
-}
-
-/**
- * A row that the reader has set by hand: the word to which the row attended most before (null if unknown), and the word
- * to which the row attends now.
- */
-export interface TurnedLook extends RowPlace {
-  from: string | null;
-  to: string;
-}
-
-export interface Before {
-  /** The highlighted rows before the changes; missing where the changes altered the words up to that row. */
-  rows: Partial<Record<FamilyId, Float32Array>>;
-  /**
-   * The word that stood at the highlighted position before the changes; null if the changes left this word as it was.
-   */
-  word: string | null;
-  turned: TurnedLook[];
-}
+import type { Before, RowPlace, TurnedLook } from "./shown.ts";
 
 /**
  * Returns what the figure showed before the changes. `lit` returns the highlighted row of each attention; `row`: the

@@ -13,12 +13,12 @@ import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
 import { openingOf } from "./opening.ts";
 import { saidWith, spoken } from "./sentences.ts";
 import { temperatureText } from "./words.ts";
-import { boxOfPanel } from "./zoom_segments.ts";
+import { boxOfPanel } from "./segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Act, Found } from "./chapters.ts";
-import type { StageNumbers } from "./numbers.ts";
+import type { StageNumbers } from "./shown.ts";
 
 const SEEN = "glassformer.story";
 const MOST_OFF = 8;

@@ -9,12 +9,12 @@ import { probabilityWords, temperatureText, timesText, tokenName } from "./words
 import { openingOf } from "./opening.ts";
 import { areShares, hidesLater } from "./sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
-import { checkpointSteps, stepName } from "../training_panel.ts";
+import { checkpointSteps, stepName } from "../checkpoints.ts";
 
 import type { Changes, Opening } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Looks, SomeChanges, Translated } from "../types.ts";
-import type { StageNumbers } from "./numbers.ts";
+import type { StageNumbers } from "./shown.ts";
 
 /** The box up to which each stack is shown; "" = the stack has not begun. */
 export interface Risen {

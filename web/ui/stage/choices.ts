@@ -1,12 +1,11 @@
 // Choices that the stage makes: which heads and waves to draw, and the direction of a script.
-import { largestPlace } from "../../engine/tensor.ts";
-import { rowOfHead } from "./numbers.ts";
+import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Act } from "./play.ts";
+import type { StageNumbers } from "./shown.ts";
 
 const PICTURED = 8; // maximum number of heads that get a picture
 

@@ -21,9 +21,10 @@ import {
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
-import type { EmbeddingReading, Summed, Wave } from "./embedding_reading.ts";
+import type { EmbeddingReading, Summed } from "./embedding_reading.ts";
 import type { Tell } from "./strips.ts";
 import type { Band } from "./zoom_parts.ts";
+import type { Wave } from "./shown.ts";
 
 interface Frame {
   width: number;

@@ -8,6 +8,7 @@ import { tokenName } from "./words.ts";
 
 import type { Explanation, PositionKind, Side, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Wave } from "./shown.ts";
 
 /** The points of an embedding, in the order of its steps. */
 export const SUMMED = ["embedding", "positions", "input"] as const;
@@ -18,17 +19,6 @@ export interface Neighbour {
   id: number;
   word: string;
   cosine: number;
-}
-
-/**
- * One dimension of the position vectors: its numbers at the sentence's positions and, if a formula gives them, at
- * points in between.
- */
-export interface Wave {
-  dimension: number;
-  /** The numbers at positions 0, 1/`steps`, 2/`steps` … */
-  numbers: Float32Array;
-  steps: number;
 }
 
 export interface EmbeddingReading {

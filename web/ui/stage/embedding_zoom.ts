@@ -11,7 +11,7 @@ import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { EmbeddingReading } from "./embedding_reading.ts";
 import type { Line } from "./receipt.ts";
-import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
+import type { Lit, Opened, Sentence } from "./opened.ts";
 
 /** Opens the embedding or the positions of a stack; both boxes show the same sum. */
 export async function embeddingView(app: App, lit: Lit | null): Promise<Opened | null> {

@@ -13,7 +13,7 @@ import { notesOn, openWord } from "./zoom_parts.ts";
 
 import type { Cell, Explanation, Side, Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Lit, Sentence } from "./zoom_frame.ts";
+import type { Lit, Sentence } from "./opened.ts";
 
 /** The points of a feed-forward network, in the order of the computation; `read` is its input. */
 export const KINDS = ["read", "hidden", "activated", "output"] as const;

@@ -29,7 +29,8 @@ import {
   tableRow,
   turner,
 } from "./zoom_parts.ts";
-import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
+import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { segmentOf } from "./segments.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -39,7 +40,7 @@ import type { Kind, Reading } from "./feed_forward_reading.ts";
 import type { Heading, Line } from "./receipt.ts";
 import type { Strip, Tell } from "./strips.ts";
 import type { Weights } from "./weights_panel.ts";
-import type { Lit, Opened } from "./zoom_frame.ts";
+import type { Lit, Opened } from "./opened.ts";
 
 /** Opens the feed-forward network that `state.zoom` names. */
 export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened | null> {

@@ -547,3 +547,9 @@ export function topOf({ card, boxes, edges }: StackPlace) {
 export function memoryTop({ encoder }: Geometry, count: number) {
   return topOf(encoder) - 8 - Math.min(80, 8 * count);
 }
+
+/** A rectangle on the figure's plane. */
+export interface Area {
+  x: Span;
+  y: Span;
+}

@@ -1,6 +1,6 @@
 // Animates boxes, with their names, when the layout changes; their content fades in afterwards.
-import type { Area } from "./outline.ts";
 
+import type { Area } from "./geometry.ts";
 /** Returns whether the reader has asked for reduced motion. */
 export const wantsStillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 

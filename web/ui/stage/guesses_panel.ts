@@ -11,8 +11,8 @@ import { stopButton } from "./zoom_parts.ts";
 import type { Side, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
-import type { Candidate } from "./numbers.ts";
-import type { Sentence } from "./zoom_frame.ts";
+import type { Sentence } from "./opened.ts";
+import type { Candidate } from "./shown.ts";
 
 /** A box whose result is read as words, and the likeliest words at each position, best first. */
 export interface Guesses {

@@ -1,7 +1,7 @@
 // Highlights the word and the heads with which a sentence opens, until the reader chooses another word or head.
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
-import { begin, isAsOpened } from "../link.ts";
+import { begin, isAsOpened } from "../starts.ts";
 import { openingOf, strongestHead } from "./opening.ts";
 
 import type { App } from "../app.ts";

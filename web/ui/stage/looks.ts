@@ -5,9 +5,9 @@ import { boxOf, ribbonHeight } from "./geometry.ts";
 import { SIDES } from "./pen.ts";
 
 import type { Family, FamilyId } from "../types.ts";
-import type { RowPlace } from "./before.ts";
 import type { StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
+import type { RowPlace } from "./shown.ts";
 
 export interface Look extends RowPlace {
   family: Family;

@@ -2,76 +2,15 @@
 import { SUBLAYERS } from "../../engine/model.ts";
 import { logitLens, readOutRun } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { largestAt, largestPlace, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
+import { largestAt, largestPlace, logSoftmax, rowOf, rowOfHead, tensor } from "../../engine/tensor.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { beforeChanges } from "./before.ts";
 import { actOf } from "./chapters.ts";
 
-import type { Side, Stack, Steps, Tensor } from "../../engine/types.ts";
+import type { Side, Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Before } from "./before.ts";
-import type { Second } from "./second.ts";
 import type { Family, FamilyId, Translated } from "../types.ts";
-
-/** A word with its probability. */
-export interface Candidate {
-  id: number;
-  token: string;
-  probability: number;
-}
-
-/** The word that the model would write if a point of the decoder were the decoder's last point. */
-export interface Guess extends Candidate {
-  /** The box beside which the guess is drawn, such as "cross_attention.add", or "layer.0" for a closed layer. */
-  at: string;
-}
-
-export interface StageNumbers {
-  translated: Translated;
-  /** The index of the highlighted output word, which is also the decoder's row that writes it. */
-  row: number;
-  /** The open layer of each stack. */
-  open: Record<Stack, number>;
-  /** The index of the head that is shown, for each family of attention. */
-  heads: Record<FamilyId, number>;
-  /** The weights of each family's attention in the open layer, [H, T, S]. */
-  weights: Record<FamilyId, Tensor>;
-  /** The highlighted row of the head that is shown, for each family. */
-  rows: Record<FamilyId, Float32Array>;
-  /**
-   * The position of each highlighted row's handle: at the word that is attended to most, or between two words while the
-   * reader drags the handle.
-   */
-  at: Record<FamilyId, number>;
-  /** What the figure showed before the reader's changes. */
-  before: Before;
-  /** The steps of the forward pass; a planted mistake replaces some of them. */
-  steps: Steps;
-  /**
-   * The weights of the source words in the highlighted row of cross-attention; all 0 if a mistake makes cross-attention
-   * attend to the decoder's own words.
-   */
-  read: Float32Array;
-  /** The index of the highlighted source word. */
-  source: number;
-  /** The vectors that boxes show, [T, D], by name, such as "decoder.feed_forward". */
-  vectors: Map<string, Tensor>;
-  /** For each box that adds something, and each column: ‖new‖ / (‖old‖ + ‖new‖). */
-  shares: Map<string, Float32Array>;
-  logits: Float32Array;
-  /** The model's probability of the written word. */
-  probability: number;
-  candidates: Candidate[];
-  guesses: Guess[];
-  /** A second translation on the same figure. */
-  second: Second | null;
-}
-
-/** Returns the weights of one row of a head. */
-export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: number, row: number) {
-  const start = (head * rows + row) * columns;
-  return data.subarray(start, start + columns);
-}
+import type { Candidate, Guess, StageNumbers } from "./shown.ts";
 
 /** Returns what the figure shows; `count`: the number of candidates for the next word. */
 export async function stageNumbers(app: App, row: number, count: number): Promise<StageNumbers> {
@@ -268,13 +207,4 @@ export function warmed(app: App, numbers: StageNumbers): StageNumbers {
       numbers.translated.hypothesis.ids[numbers.row],
     ),
   };
-}
-
-/**
- * Returns whether the reader has switched off a head of the open layer. The weights of such a head are still shown, but
- * the head adds nothing.
- */
-export function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
-  const family = FAMILIES.find((one) => one.id === id) as Family;
-  return translated.changes.ablated[attentionName(family, open[family.stack])]?.includes(head) ?? false;
 }

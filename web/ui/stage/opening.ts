@@ -4,16 +4,16 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
 import { headReasons, neededOf, rivalsOf, sourceReasons } from "../../engine/reasons.ts";
-import { largestAt, largestPlace, rowOf } from "../../engine/tensor.ts";
+import { largestAt, largestPlace, rowOf, rowOfHead } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
 import { engineChanges } from "../sentences.ts";
 import { partnerOf } from "./examples.ts";
-import { rowOfHead } from "./numbers.ts";
 
 import type { HeadEffect } from "../../engine/contest.ts";
 import type { Changes, Engine, Opening, RowWords, Trace, WeightRow } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
+import type { Needs } from "./shown.ts";
 
 type Progress = (done: number, all: number) => void;
 type HeadPlace = Pick<HeadEffect, "attention" | "head">;
@@ -71,15 +71,6 @@ export function strongestHead({ without }: Opening, attention: string) {
     without[attention].map(({ margin }) => -margin),
     1,
   )[0];
-}
-
-/**
- * The source words on which the choice between a word and its rival depends, and the word's probability without each
- * source word.
- */
-export interface Needs {
-  rival: number;
-  words: { position: number; probability: number }[];
 }
 
 const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakMap();

@@ -8,20 +8,13 @@ import { comparedWords } from "./beam_scene.ts";
 import { middle, NARROW, planeOf, rounded, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
 import { wantsStillness } from "./glide.ts";
-import { languageNames } from "./languages.ts";
 import { path, rectangle, text } from "./pen.ts";
-import { probabilityWords, tokenName } from "./words.ts";
+import { languageNames, probabilityWords, tokenName } from "./words.ts";
 
 import type { ModelConfig, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
-import type { Kind, Span } from "./geometry.ts";
-
-/** A rectangle on the figure's plane. */
-export interface Area {
-  x: Span;
-  y: Span;
-}
+import type { Area, Kind, Span } from "./geometry.ts";
 
 interface OutlineBox extends Area {
   id: string;

@@ -4,8 +4,7 @@ import { drawing } from "../figure.ts";
 import type { Stack } from "../../engine/types.ts";
 import type { Child, Colours, FamilyId } from "../types.ts";
 import type { Geometry, Span, StackPlace } from "./geometry.ts";
-import type { Wave } from "./embedding_reading.ts";
-import type { StageNumbers } from "./numbers.ts";
+import type { StageNumbers, Wave } from "./shown.ts";
 
 /** What drawing functions need: the layout, the numbers, and the settings of the stage. */
 export interface Pen {

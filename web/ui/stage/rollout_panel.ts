@@ -15,7 +15,7 @@ import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Reading } from "./attention_reading.ts";
-import type { Sentence } from "./zoom_frame.ts";
+import type { Sentence } from "./opened.ts";
 
 const [SMALLEST, HEAD, GAP, LARGEST_CELL] = [720, 50, 40, 28];
 

@@ -1,7 +1,7 @@
 // A second translation on the same figure: of another sentence, with the weights of another training step, or of the
 // sentence before the changes. The words of the second translation are shown under the words of the first, the lines
 // of the second translation are dashed, and weights that differ are outlined.
-import { largestPlace } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
 import {
   alignment,
   largestChanges,
@@ -15,57 +15,21 @@ import { button, chooser, element, named, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf, placeIn } from "../heads.ts";
 import { joinMarks, labelsOf } from "../sentences.ts";
-import { checkpointSteps, stepName } from "../training_panel.ts";
 import { familyOf } from "./choices.ts";
 import { ribbonHeight, ribbonPath } from "./geometry.ts";
 import { lookOf } from "./looks.ts";
-import { rowOfHead } from "./numbers.ts";
 import { path, text } from "./pen.ts";
 import { unknownWords } from "./sentences.ts";
 import { arcPath } from "./strands.ts";
 import { headName, probabilityWords, tokenName } from "./words.ts";
+import { checkpointSteps, stepName } from "../checkpoints.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child, FamilyId, Looks, Translated } from "../types.ts";
 import type { StackPlace } from "./geometry.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
-
-type Pair = [one: number, other: number];
-
-/** A word of the second translation, and the column of the first translation in which the word is shown. */
-export interface Seat {
-  column: number;
-  token: string;
-  /** Whether only the second translation has this word. */
-  isOwn: boolean;
-  /**
-   * The word's probability minus its probability in the first translation; 0 for words of only one translation, and
-   * for source words.
-   */
-  change: number;
-}
-
-export interface Second {
-  translated: Translated;
-  /** Whether the second translation is the translation before the changes. */
-  isBefore: boolean;
-  source: Seat[];
-  written: Seat[];
-  /** The words that both decoders read, as pairs of positions. */
-  rows: Pair[];
-  /**
-   * The second translation's highlighted rows; each weight stands in the column of the first translation in which its
-   * word is shown.
-   */
-  lit: Partial<Record<FamilyId, Float32Array>>;
-  /**
-   * For each point with weights: the weights of the second translation minus the weights of the first, at the words
-   * that both translations have.
-   */
-  changes: Map<string, Tensor>;
-}
+import type { Pair, Seat, Second, StageNumbers } from "./shown.ts";
 
 const MOST_WEIGHTS = 3;
 /** The last comparison, which is reused for every word that the reader highlights. */

@@ -1,19 +1,18 @@
 // The sentence about the highlighted word, row or box. The sentence only claims what a number of the trace or a
 // measurement shows; `python -m benchmarks.truth` checks its claims against PyTorch.
-import { largestPlace } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
 import { familyOf } from "./choices.ts";
-import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { headName, probabilityWords, tokenName } from "./words.ts";
+import { isHeadOff } from "./shown.ts";
 
 import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child, Family, FamilyId, Translated } from "../types.ts";
-import type { StageNumbers } from "./numbers.ts";
-import type { Needs } from "./opening.ts";
+import type { Needs, StageNumbers } from "./shown.ts";
 
 /**
  * The text of the stage: a line above, a large sentence with coloured words, a smaller sentence, and the section of the

@@ -23,7 +23,6 @@ import { elementSvg, savingButtons } from "../take_away.ts";
 import { panelOf } from "../panels.ts";
 import { clamp, familyOf, isLeftwards, parityText, picturedHeads, writtenIn } from "./choices.ts";
 import { wavesOn } from "./embedding_reading.ts";
-import { languageNames } from "./languages.ts";
 import { lightOpening, litRow } from "./lighting.ts";
 import { drawArcs, drawHeads, drawLook, drawRibbons } from "./attention.ts";
 import { drawGround, drawLoops, drawNames } from "./ground.ts";
@@ -47,24 +46,22 @@ import { veilOf } from "./veil.ts";
 import { placeOfWord, saidOf, saidWith, spoken } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
-import { headName, probabilityWords, tokenName } from "./words.ts";
+import { languageNames, headName, probabilityWords, tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
 import { boxName } from "./zoom_box.ts";
-import { boxOfPanel } from "./zoom_segments.ts";
+import { boxOfPanel } from "./segments.ts";
 import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { State } from "../state.ts";
 import type { Act } from "./chapters.ts";
-import type { Area } from "./outline.ts";
 import type { Child, FamilyId, Translated } from "../types.ts";
 import type { Look } from "./looks.ts";
 import type { Pen } from "./pen.ts";
-import type { Geometry, Plane } from "./geometry.ts";
-import type { StageNumbers } from "./numbers.ts";
-import type { Seat } from "./second.ts";
+import type { Area, Geometry, Plane } from "./geometry.ts";
 import type { Worth } from "./sentences.ts";
+import type { Seat, StageNumbers } from "./shown.ts";
 
 const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
 /** The groups that appear step by step in Play, because they show what is computed. */

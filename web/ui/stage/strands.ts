@@ -8,9 +8,8 @@ import { tokenName } from "./words.ts";
 import type { Stack } from "../../engine/types.ts";
 import type { Child } from "../types.ts";
 import type { Geometry, Span, StackPlace } from "./geometry.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Pen, TextStyle } from "./pen.ts";
-import type { Seat } from "./second.ts";
+import type { Seat, StageNumbers } from "./shown.ts";
 
 /** Draws the faint strands of all words, with gaps where arcs of attention take their place. */
 export function drawStrands(pen: Pen) {

@@ -1,12 +1,11 @@
 // Tasks from the book's exercises. An address with `task=NAME` shows a task below the page, with a mark once the task
 // is done. The texts are the strings `task.NAME`.
-import { largestPlace, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
+import { largestPlace, logSoftmax, rowOf, rowOfHead, tensor } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
 import { button, element, named } from "../dom.ts";
 import { latestOnly } from "../latest.ts";
 import { actOf } from "./chapters.ts";
 import { litRow } from "./lighting.ts";
-import { rowOfHead } from "./numbers.ts";
 
 import type { App } from "../app.ts";
 import type { State } from "../state.ts";

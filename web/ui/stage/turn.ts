@@ -10,8 +10,8 @@ import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
 import type { Written } from "./hand.ts";
 import type { Look } from "./looks.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
+import type { StageNumbers } from "./shown.ts";
 
 const SNAP = 0.2; // a row released this close to a word snaps to it
 const FINE = 0.1;

@@ -1,10 +1,10 @@
-// How the stage writes tokens and numbers.
+// How the stage writes tokens, numbers and the names of the languages.
 import { digitsText } from "../../engine/number_text.ts";
 import { placeIn } from "../heads.ts";
 
+import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-
-type Texts = (key: string, ...values: (string | number)[]) => string;
+import type { Texts } from "../types.ts";
 
 /** Returns a token as a word for readers: names for <bos> and <eos>, and spaces for "▁". */
 export function tokenName(token: string, t: Texts) {
@@ -61,3 +61,17 @@ export function headName({ t }: App, { attention, head }: { attention: string; h
 
 /** Returns a temperature with at most two decimals. */
 export const temperatureText = (value: number) => String(Number(value.toFixed(2)));
+
+/** Returns the names of both languages in the reader's language, or else "source" and "target". */
+export function languageNames(app: App) {
+  const { languages } = app.payload;
+  const names = new Intl.DisplayNames([app.state.language === "zh" ? "zh-CN" : "en"], { type: "language" });
+  const named = (side: Side) => {
+    try {
+      return (languages[side] && names.of(languages[side])) || app.t(`stage.${side}`);
+    } catch {
+      return app.t(`stage.${side}`); // the configuration may contain any text, not only language codes
+    }
+  };
+  return { source: named("source"), target: named("target") };
+}

@@ -10,7 +10,7 @@ import { tokenName } from "./words.ts";
 import type { Sampling } from "../../engine/sampling.ts";
 import type { Explanation, Part } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Candidate } from "./numbers.ts";
+import type { Candidate } from "./shown.ts";
 
 /** A word that competes at the position. */
 export interface Rival {

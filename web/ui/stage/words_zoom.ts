@@ -13,13 +13,14 @@ import {
 import { wordsPanel } from "./words_panel.ts";
 import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
-import { segmentOf, withSegments } from "./zoom_segments.ts";
+import { withSegments } from "./zoom_segments.ts";
+import { segmentOf } from "./segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Heading, Line } from "./receipt.ts";
 import type { WordsReading } from "./words_reading.ts";
-import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
+import type { Lit, Opened, Sentence } from "./opened.ts";
 
 const LISTED = 12;
 

@@ -9,7 +9,7 @@ import { viewOf } from "./zoom_views.ts";
 
 import type { App } from "../app.ts";
 import type { Pen } from "./pen.ts";
-import type { Lit } from "./zoom_frame.ts";
+import type { Lit } from "./opened.ts";
 
 const MAP = { width: 268, opens: 320 };
 

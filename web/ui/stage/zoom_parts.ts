@@ -13,7 +13,7 @@ import type { Cell, Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
-import type { Lit } from "./zoom_frame.ts";
+import type { Lit } from "./opened.ts";
 
 /** Products smaller than this share of the largest one get no line. */
 const FAINTEST = 0.04;

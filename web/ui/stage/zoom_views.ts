@@ -5,8 +5,7 @@ import { embeddingView } from "./embedding_zoom.ts";
 import { wordsView } from "./words_zoom.ts";
 import { feedForwardView } from "./feed_forward_zoom.ts";
 import { placeOfBox } from "./zoom_box.ts";
-
-import type { ZoomView } from "./zoom_frame.ts";
+import type { ZoomView } from "./opened.ts";
 
 const VIEWS: [id: RegExp, view: ZoomView][] = [
   [/attention$/, attentionView],
