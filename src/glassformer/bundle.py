@@ -136,7 +136,7 @@ class Bundle:
                 damaged.
         """
         folder = run_folder(folder)
-        alignment, origin, facts = folder / ALIGNMENT, folder / ORIGIN, SourceFacts.load(folder)
+        alignment, origin = folder / ALIGNMENT, folder / ORIGIN
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
@@ -145,6 +145,7 @@ class Bundle:
             raise
         except (ConfigError, OSError) as error:
             raise CheckpointError(f"{folder / CONFIG} is damaged: {error}; copy the file again") from error
+        facts = SourceFacts.load(folder)
         return cls(
             folder=folder,
             configuration=configuration,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from glassformer.bundle import Bundle
+from glassformer.bundle import HABITS, SPELLINGS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.ctranslate2.model import check_convertible, specification
 from glassformer.interop.exporting import (
@@ -116,9 +116,9 @@ def _write(bundle: Bundle, file: Path, options: ExportOptions) -> None:
         spec.save(folder)
         for path in sorted(Path(folder).iterdir()):
             out.write(path, f"{top}/model/{path.name}")
-        with TemporaryDirectory() as known:
-            bundle.source_facts.save(Path(known))
-            for path in sorted(Path(known).iterdir()):
+        bundle.source_facts.save(Path(folder))
+        for path in (Path(folder) / HABITS, Path(folder) / SPELLINGS):
+            if path.exists():
                 out.write(path, f"{top}/{path.name}")
         out.writestr(f"{top}/sentencepiece.model", _joint_model(bundle))
         out.writestr(f"{top}/metadata.json", json.dumps(metadata, ensure_ascii=False, indent=1))
