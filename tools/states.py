@@ -15,7 +15,6 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -121,7 +120,7 @@ def _open(tab: Page, page: Path, address: str) -> None:
 
 def difference(before: Path, after: Path, shown: Path) -> float:
     """Return the share of pixels that differ; if some do, write both pictures side by side."""
-    one, other = (Image.open(BytesIO(path.read_bytes())).convert("RGB") for path in (before, after))
+    one, other = (Image.open(path).convert("RGB") for path in (before, after))
     if one.size != other.size:
         return 1.0
     changed = ImageChops.difference(one, other).convert("L").point(lambda value: 255 * (value > 8))

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NARROW, planeOf } from "../ui/stage/geometry.ts";
 
+const WINDOWS = [
+  [1024, 640],
+  [1100, 700],
+  [1280, 720],
+  [1440, 900],
+];
+
 test("type is never painted with less than 12 px, and 14 px in a lecture", () => {
-  for (const [width, height] of [
-    [1024, 400],
-    [1024, 640],
-    [1100, 700],
-    [1366, 650],
-    [1440, 900],
-    [2560, 1440],
-  ])
+  for (const [width, height] of [...WINDOWS, [1024, 400], [1366, 650], [2560, 1440]])
     for (const isLecture of [false, true]) {
       const { scale, least } = planeOf(width, isLecture, height);
       assert.ok(scale >= 0.7);
@@ -20,12 +20,7 @@ test("type is never painted with less than 12 px, and 14 px in a lecture", () =>
 });
 
 test("the plane fills the window's width, and its height from 504 px", () => {
-  for (const [width, height] of [
-    [1024, 640],
-    [1100, 700],
-    [1280, 720],
-    [1440, 900],
-  ]) {
+  for (const [width, height] of WINDOWS) {
     const plane = planeOf(width, false, height);
     assert.ok(Math.abs(plane.width * plane.scale - width) < 1);
     assert.ok(Math.abs(plane.height * plane.scale - height) < 1);

@@ -413,7 +413,7 @@ function narrow(plan: Plan): Geometry {
     const rows = layerRows(stack, plan, scale);
     const isLit = (id: string) => plan.lit.replace("positions", "embedding") === `${stack}.${id}`;
     const heights = rows.map(({ id, usual }) =>
-      isLit(id) ? Math.max(NARROW_LIT, Math.round(usual)) : id.includes(".") ? slim : Math.round(usual),
+      Math.max(isLit(id) ? NARROW_LIT : 0, id.includes(".") ? slim : Math.round(usual)),
     );
     const low = isLit("embedding") ? NARROW_LIT : slim;
     const total = heights.reduce((sum, one) => sum + one + 4, 0);
