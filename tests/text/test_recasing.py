@@ -116,6 +116,24 @@ def test_usual_spellings_are_those_away_from_the_beginning_of_a_sentence():
     assert found.usual("RESUME") == "resume"
 
 
+def test_words_that_the_table_lacks_are_written_as_most_words_with_their_ending():
+    lines = ["die Zeitung und Wohnung", "eine Meinung ist blutjung", "was ich lang sang, klang", "kein Blatt ist platt"]
+    table = Spellings.of(lines, "de")
+    assert table.forms == ("-Ung", "blutjung")
+    assert table.usual("RECHNUNG") == "Rechnung"
+    assert table.usual("BLUTJUNG") == "blutjung"  # seen in lower case
+    assert table.usual("JUNG") == "jung"  # too short for the ending
+    assert table.usual("SATT") == "satt"  # as many words with a capital as without one
+    assert Spellings(table.forms, "de").usual("rechnung") == "Rechnung"
+    assert Spellings(["-Ung", "-rung"], "de").usual("VORSPRUNG") == "vorsprung"  # the longest ending decides
+    assert Spellings(["-İş"], "tr").usual("İLERLEYİŞ") == "İlerleyiş"
+
+
+def test_a_joined_table_keeps_its_own_endings():
+    joined = Spellings(["-Ung", "Berlin"], "de").joined(["-ung", "-Heit", "berlin", "Bonn"])
+    assert joined.forms == ("-Ung", "Berlin", "-Heit", "Bonn")
+
+
 @pytest.mark.slow
 def test_a_table_is_small():
     lines = [f"a {word} b {word}" for word in (f"W{number:06}x" for number in range(60_000))]

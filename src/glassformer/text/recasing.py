@@ -1,13 +1,14 @@
 """Write lines in capitals, in lower case or in title case as the training sources were usually written.
 
 A table of usual spellings has the words that lower case alone would spell wrongly: names, German nouns, abbreviations,
-and words whose accents or ß are lost in capitals.
+and words whose accents or ß are lost in capitals. For words that it lacks, it has endings: "-Ung" if most words that
+end in "ung" are written with a capital, "-ung" if they are not although a shorter ending says so.
 """
 
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, takewhile
 from typing import Literal
 
@@ -28,6 +29,11 @@ MOST_SPELLINGS = 50_000
 MOST_BYTES = 1_000_000
 LEAST_SEEN = 2
 """How often a word must be seen away from the beginning of a sentence."""
+ENDINGS = (2, 3, 4, 5)
+"""The numbers of letters of endings. A word has at least two letters more."""
+LEAST_WORDS = 3
+"""How many words must have an ending."""
+MOST_ENDINGS = 5_000
 TITLE_SHARE = 0.8
 """Share of the long words that begin with a capital in a line in title case, of those that usually do not."""
 INNER_SHARE = 0.6
@@ -68,12 +74,14 @@ class Spellings:
         for word, count in words.items():
             seen[lowered(word, language)][word] += count
         usual = {lower: forms.most_common(1)[0] for lower, forms in seen.items()}
+        endings = cls(_endings({lower: form for lower, (form, _) in usual.items()}), language)
         wanted = Counter[str]()
         for lower, (form, count) in usual.items():
             is_accented = _bare(lower) != lower and _bare(lower) not in usual
-            if count >= LEAST_SEEN and (form != lower or is_accented):
+            is_unlike_others = form == lower != endings.usual(lower)
+            if (count >= LEAST_SEEN and (form != lower or is_accented)) or is_unlike_others:
                 wanted[form] = count
-        return cls(_first(form for form, _ in wanted.most_common()), language)
+        return cls(_first(chain(endings.forms, (form for form, _ in wanted.most_common()))), language)
 
     def joined(self, others: Iterable[str]) -> "Spellings":
         """Return a table that also has others' spellings of words that this table does not know."""
@@ -81,11 +89,43 @@ class Spellings:
         return Spellings(_first(chain(self.forms, new)), self.language)
 
     def usual(self, word: str) -> str:
-        """Return the usual spelling of a word; its lower case if the table does not know it."""
+        """Return the usual spelling of a word; if the table lacks it, as most words with its ending are written."""
         lower = lowered(word, self.language)
         if lower in self._exact:
             return self._exact[lower]
-        return self._bare.get(lower, lower) if _bare(lower) == lower else lower
+        if lower in self._bare and _bare(lower) == lower:
+            return self._bare[lower]
+        ending = next((found for key in _endings_of(lower) if (found := self._exact.get(f"-{key}"))), "")
+        return capitalised(lower, self.language) if ending[1:2].isupper() else lower
+
+
+def _endings_of(lower: str) -> Iterator[str]:
+    """Yield the endings of a word in lower case, the longest first."""
+    for letters in reversed(ENDINGS):
+        if len(lower) >= letters + 2:
+            yield lower[-letters:]
+
+
+def _endings(usual: Mapping[str, str]) -> Iterator[str]:
+    """Yield endings of words by which the first letter of an unknown word is guessed, those of most words first.
+
+    `usual` has the usual spelling of each word in lower case.
+    """
+    words, capitals = Counter[str](), Counter[str]()
+    for lower, form in usual.items():
+        if lower.isalpha():
+            words.update(_endings_of(lower))
+            capitals.update(_endings_of(lower) if form[0].isupper() else ())
+    said = {"": False}
+    frequent = (ending for ending, count in words.items() if count >= LEAST_WORDS)
+    for ending in sorted(frequent, key=len):
+        is_capital = 2 * capitals[ending] > words[ending]
+        shorter = next(ending[begin:] for begin in range(1, len(ending) + 1) if ending[begin:] in said)
+        if is_capital != said[shorter]:
+            said[ending] = is_capital
+    most = sorted((ending for ending in said if ending), key=lambda ending: (-words[ending], ending))
+    for ending in most[:MOST_ENDINGS]:
+        yield f"-{ending[0].upper() if said[ending] else ending[0]}{ending[1:]}"
 
 
 def lowered(word: str, language: str) -> str:
