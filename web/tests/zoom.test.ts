@@ -9,7 +9,7 @@ import { frameOf as sumFrame } from "../ui/stage/add_norm_zoom.ts";
 import { widestHead } from "../ui/stage/attention_reading.ts";
 import { frameOf as networkFrame } from "../ui/stage/feed_forward_frame.ts";
 import { barPath, largestSize, squarePaths } from "../ui/stage/strips.ts";
-import { boxName, isBox, placeOfBox } from "../ui/stage/zoom_box.ts";
+import { boxName, isBox, placeOfBox } from "../ui/boxes.ts";
 import { rowAt } from "../ui/stage/zoom_parts.ts";
 
 import type { Kind as Row } from "../ui/stage/add_norm_reading.ts";

@@ -7,8 +7,7 @@ import { messageOf } from "./app.ts";
 import { isAlike, starts } from "./starts.ts";
 import { CHAPTERS } from "./stage/chapters.ts";
 import { TASKS } from "./stage/tasks.ts";
-import { isBox } from "./stage/zoom_box.ts";
-import { boxOfPanel } from "./stage/segments.ts";
+import { boxOfPanel, isBox } from "./boxes.ts";
 import { enteredCell } from "./numbers/cells.ts";
 import { checkpointSteps } from "./checkpoints.ts";
 

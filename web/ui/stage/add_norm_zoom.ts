@@ -22,7 +22,7 @@ import {
   turner,
 } from "./zoom_parts.ts";
 import { emptyPanel, withSegments } from "./zoom_segments.ts";
-import { segmentOf } from "./segments.ts";
+import { segmentOf } from "../boxes.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -72,7 +72,7 @@ export async function addNormView(app: App, lit: Lit | null): Promise<Opened | n
   const reading = await readAddNorm(app, lit);
   if (!reading) return null;
   const { box, row, at, stack, layer, id, side, from, notes, made, cell, word } = reading;
-  const segment = segmentOf(app, box);
+  const segment = segmentOf(app.state, box);
   const guesses = segment && (await readGuesses(app, stack));
   const name = app.t(`stage.${stack}`);
   return {

@@ -10,7 +10,7 @@ import { partOf, weightsPanel } from "./weights_panel.ts";
 import { readRollout, rolloutPanel, rolloutSentence } from "./rollout_panel.ts";
 import { ASKED, KEYED, rowAt, turner, turnTo } from "./zoom_parts.ts";
 import { emptyPanel, withSegments } from "./zoom_segments.ts";
-import { segmentOf } from "./segments.ts";
+import { segmentOf } from "../boxes.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -21,7 +21,7 @@ import type { Lit, Opened } from "./opened.ts";
 
 /** Opens the attention that `state.zoom` names. */
 export async function attentionView(app: App, lit: Lit | null): Promise<Opened | null> {
-  const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
+  const segment = app.state.zoom && segmentOf(app.state, app.state.zoom.box);
   const first = segment === "weights" ? "query" : "weights";
   if (segment === "weights") await matricesOf(app); // fetches the matrices, from which the open number is computed
   const reading = await readAttention(app, lit, first);

@@ -2,6 +2,7 @@
 // attends, to the word that the model writes. The reader drags the beam to another source word, and the model writes
 // something else.
 import { isUnchanged } from "../../engine/changes.ts";
+import { sublayersOf } from "../boxes.ts";
 import { activeChanges } from "../changes/active.ts";
 import { inForce } from "../changes/new_sentence.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
@@ -900,10 +901,10 @@ function chip(text: Child, { x, y }: Spot, className: string) {
 /** Returns Figure 1 as a small map, in which the boxes of the shown heads are highlighted. */
 function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
   const { encoder_layers: encoder, decoder_layers: decoder } = app.config;
-  const stack = (name: "encoder" | "decoder", layers: number, kinds: string[]) => {
+  const stack = (name: "encoder" | "decoder", layers: number) => {
     const isNamed = layers <= 2;
     const boxes = Array.from({ length: layers }, (_, layer) => [
-      ...kinds.map((kind, at) => {
+      ...sublayersOf(name).map((kind, at) => {
         const attention = `${name}.layers.${layer}.${kind}`;
         const lit = looks.some((look) => look.attention === attention);
         const made = element(
@@ -918,9 +919,5 @@ function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
     ]);
     return element("div", {}, element("strong", {}, app.t(`beam.scene.${name}`)), boxes.flat().reverse());
   };
-  return [
-    element("p", {}, app.t("beam.scene.where")),
-    stack("encoder", encoder, ["self_attention", "feed_forward"]),
-    stack("decoder", decoder, ["self_attention", "cross_attention", "feed_forward"]),
-  ];
+  return [element("p", {}, app.t("beam.scene.where")), stack("encoder", encoder), stack("decoder", decoder)];
 }

@@ -13,7 +13,7 @@ import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
 import { openingOf } from "./opening.ts";
 import { saidWith, spoken } from "./sentences.ts";
 import { temperatureText } from "./words.ts";
-import { boxOfPanel } from "./segments.ts";
+import { boxOfPanel } from "../boxes.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";

@@ -30,7 +30,7 @@ import {
   turner,
 } from "./zoom_parts.ts";
 import { emptyPanel, withSegments } from "./zoom_segments.ts";
-import { segmentOf } from "./segments.ts";
+import { segmentOf } from "../boxes.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -44,7 +44,7 @@ import type { Lit, Opened } from "./opened.ts";
 
 /** Opens the feed-forward network that `state.zoom` names. */
 export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened | null> {
-  const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
+  const segment = app.state.zoom && segmentOf(app.state, app.state.zoom.box);
   const expand = segment && (await expandOf(app));
   const reading = await readFeedForward(app, lit, segment ? "hidden" : "activated");
   if (!reading) return null;

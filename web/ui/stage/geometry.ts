@@ -2,16 +2,15 @@
 // word, from the encoder's last vector to cross-attention. Lengths are in px of the stage's own plane, which is scaled
 // as a whole.
 
-import { SUBLAYERS } from "../../engine/model.ts";
+import { boxesOf } from "../boxes.ts";
+
 import type { Stack } from "../../engine/types.ts";
+import type { BoxEntry, Kind, Shape } from "../boxes.ts";
 
 /** An interval: top and bottom, or left and right. */
 export type Span = [from: number, to: number];
 
-/** The kinds of boxes. The paper gives each kind its own colour. */
-export type Kind = "emb" | "att" | "add" | "ffn" | "lin" | "sof";
-
-/** A box of a stack. `id` is the sub-layer, with ".add" or ".norm" for the boxes around it. */
+/** A box of a stack, by its id and kind in the table of boxes. */
 export interface Box {
   id: string;
   kind: Kind;
@@ -70,8 +69,7 @@ export interface Plan {
   /** The sizes of the smallest type and of one px of the screen, in px of the plane. */
   least: number;
   near: number;
-  norm: "post" | "pre";
-  finalNorm: boolean;
+  shape: Shape;
   layers: Record<Stack, number>;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
@@ -160,25 +158,19 @@ export function middle([from, to]: Span) {
   return (from + to) / 2;
 }
 
-/** Returns the boxes of a layer from the bottom up, in the order of post-norm or pre-norm. */
-function layerRows(stack: Stack, { norm, lit, second, lines, near }: Plan, scale = 1): Row[] {
+/** Returns the boxes of a layer from the bottom up, with their heights. */
+function layerRows(stack: Stack, { shape, lit, second, lines, near }: Plan, scale = 1): Row[] {
   const roomy = ROOMY * near;
-  const kinds = SUBLAYERS.filter((id) => stack === "decoder" || id !== "cross_attention");
-  const beside = (id: string): Row => {
-    const usual = lit === `${stack}.${id}` ? TALL : SLIM;
-    return { id, kind: "add", usual: usual * scale, least: SLIM * scale };
-  };
-  return kinds.flatMap((id): Row[] => {
+  // in a low window, second lines of words take height from the attentions
+  const low = second || lines > 1 ? scale * 0.9 : scale;
+  return boxesOf(stack, shape).layer.map(({ id, kind }): Row => {
     const isLit = lit === `${stack}.${id}`;
+    if (kind === "add") return { id, kind, usual: (isLit ? TALL : SLIM) * scale, least: SLIM * scale };
     const isTall = isLit || (stack === "decoder" && id === "cross_attention" && !TAKES_ROOM.test(lit));
-    const isNetwork = id === "feed_forward";
+    const isNetwork = kind === "ffn";
     const room = isNetwork ? roomy : Math.max(120, roomy);
     const [usual, least] = isTall ? [178, room] : isNetwork ? [48, 32] : [84, 52];
-    const kind = isNetwork ? "ffn" : "att";
-    // in a low window, second lines of words take height from the attentions
-    const low = second || lines > 1 ? scale * 0.9 : scale;
-    const own = { id, kind, usual: usual * scale, least: least * low } as const;
-    return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
+    return { id, kind, usual: usual * scale, least: least * low };
   });
 }
 
@@ -312,9 +304,10 @@ function wide(plan: Plan): Geometry {
   const candidates = isSoft ? MOST_CANDIDATES : height < 900 ? 3 : 5;
   const low = plan.second || plan.lines > 1 ? SLIM : 2 * SLIM;
   const tall = height < 800 && !plan.alone ? low : ROOMY * plan.near;
-  const embeddings = ["embedding", "positions"].map((id): Row => {
+  const { inputs: read, outputs } = boxesOf("decoder", plan.shape);
+  const embeddings = read.map(({ id, kind }): Row => {
     const isLit = plan.lit.endsWith(`coder.${id}`);
-    return { id, kind: "emb", usual: isLit ? tall : SLIM, least: SLIM };
+    return { id, kind, usual: isLit ? tall : SLIM, least: SLIM };
   });
   // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
@@ -323,7 +316,9 @@ function wide(plan: Plan): Geometry {
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
   };
   const below = Math.max(edges.encoder.below, edges.decoder.below);
-  const norms: Row[] = plan.finalNorm ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
+  const norms = outputs.flatMap(({ id, kind }): Row[] =>
+    kind === "add" ? [{ id, kind, usual: 26, least: 26 }] : [],
+  );
   const own = layerRows("encoder", plan);
   const lit = plan.alone && [...own, ...embeddings].find(({ id }) => plan.lit === `encoder.${id}`);
   if (lit) {
@@ -351,13 +346,7 @@ function wide(plan: Plan): Geometry {
   const top = (norms.length ? final.top : card[0] - edges.decoder.above) - 10;
   const linear: Span = [top - 28, top];
   const soft: Span = [linear[0] - 10 - softmax, linear[0] - 10];
-  const outer: Box[] = [
-    ...inputs.boxes,
-    ...inner.boxes,
-    ...final.boxes,
-    { id: "linear", kind: "lin", y: linear },
-    { id: "softmax", kind: "sof", y: soft },
-  ];
+  const outer = [...inputs.boxes, ...inner.boxes, ...final.boxes, ...wordBoxes(outputs, linear, soft)];
   const written: Span = [soft[0] - 36 - under, soft[0] - 10 - under];
 
   const level = own.map(({ id, usual }) => {
@@ -421,9 +410,9 @@ function narrow(plan: Plan): Geometry {
     const floor = top + above + head + total;
     const inner = stacked(rows, heights, floor - 4, 4);
     const card: Span = [inner.top - head, floor];
-    const first: Row[] = [{ id: "embedding", kind: "emb", usual: slim, least: slim }];
+    const [{ id, kind }] = boxesOf(stack, plan.shape).inputs; // the box of the embedding shows the positions, too
     const end = floor + below + 10 + low;
-    const outer = stacked(first, [low], end);
+    const outer = stacked([{ id, kind, usual: slim, least: slim }], [low], end);
     const words: Span = [end, end + 18];
     return {
       stack,
@@ -442,7 +431,7 @@ function narrow(plan: Plan): Geometry {
   const soft: Span = [8, 8 + candidates * line + 8];
   const linear: Span = [soft[1] + 5, soft[1] + 5 + slim];
   const decoder = place("decoder", linear[1] + 6);
-  decoder.boxes.push({ id: "linear", kind: "lin", y: linear }, { id: "softmax", kind: "sof", y: soft });
+  decoder.boxes.push(...wordBoxes(boxesOf("decoder", plan.shape).outputs, linear, soft));
   const encoder = place(
     "encoder",
     decoder.words[1] + 8 + Math.min(60, 4 + 2.2 * plan.columns.encoder.labels.length),
@@ -458,6 +447,12 @@ function narrow(plan: Plan): Geometry {
     line,
     least: plan.least,
   };
+}
+
+/** Returns the boxes that turn the decoder's last vector into words. */
+function wordBoxes(outputs: BoxEntry[], linear: Span, softmax: Span) {
+  const spans: Partial<Record<Kind, Span>> = { lin: linear, sof: softmax };
+  return outputs.flatMap(({ id, kind }): Box[] => (spans[kind] ? [{ id, kind, y: spans[kind] }] : []));
 }
 
 function columnsFor(stack: Stack, { columns, measure, alone, lines }: Plan, room: Span) {

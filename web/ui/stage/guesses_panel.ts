@@ -1,8 +1,9 @@
 // The logit lens as a panel: for each box of a stack and each word, what the model would write if the model stopped
 // at this box.
 import { logitLens, readOutRun, sideOf } from "../../engine/lens.ts";
-import { layerNames, SUBLAYERS } from "../../engine/model.ts";
+import { layerNames } from "../../engine/model.ts";
 import { rowOf, tensor } from "../../engine/tensor.ts";
+import { sublayersOf } from "../boxes.ts";
 import { element } from "../dom.ts";
 import { candidatesIn } from "./numbers.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -32,8 +33,9 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
   const { trace, changes } = app.result.current;
   if (engine.live === false) return null;
   const run = await readOutRun(engine, stack, changes);
+  const sublayers = sublayersOf(stack).slice(engine.live === true ? 0 : -1);
   const all = layerNames(stack, config[`${stack}_layers`]).flatMap((layer, at) =>
-    (engine.live === true ? SUBLAYERS : SUBLAYERS.slice(2)).map((id) => ({ part: `${layer}.${id}`, at, id })),
+    sublayers.map((id) => ({ part: `${layer}.${id}`, at, id })),
   );
   const found: Guesses[] = [];
   for (const { part, at, id } of all.filter(({ part }) => trace.has(`${part}.added`))) {

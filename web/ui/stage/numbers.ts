@@ -1,8 +1,8 @@
 // The numbers that the figure shows for one written word, gathered from the trace of a translation.
-import { SUBLAYERS } from "../../engine/model.ts";
 import { logitLens, readOutRun } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { largestAt, largestPlace, logSoftmax, rowOf, rowOfHead, tensor } from "../../engine/tensor.ts";
+import { sublayersOf } from "../boxes.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { beforeChanges } from "./before.ts";
 import { actOf } from "./chapters.ts";
@@ -49,8 +49,9 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
     ...(["encoder", "decoder"] as const).map(
       (stack) => steps.finalNorm(app.config) !== "none" && put(`${stack}.norm`, `${stack}.output`),
     ),
-    ...["self_attention", "feed_forward"].map((id) => sublayer("encoder", id)),
-    ...SUBLAYERS.map((id) => sublayer("decoder", id)),
+    ...(["encoder", "decoder"] as const).flatMap((stack) =>
+      sublayersOf(stack).map((id) => sublayer(stack, id)),
+    ),
   ]);
   const at = Math.min(row, weights.cross.shape[1] - 1);
   const { length } = translated.sourceTokens;
@@ -171,7 +172,7 @@ async function guesses(
   const point = run.preNorm ? "added" : "normed";
   const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
     layer === open
-      ? SUBLAYERS.map((id) => [`${id}.add`, `decoder.layers.${layer}.${id}.${point}`])
+      ? sublayersOf("decoder").map((id) => [`${id}.add`, `decoder.layers.${layer}.${id}.${point}`])
       : [[`layer.${layer}`, `decoder.layers.${layer}.feed_forward.${point}`]],
   ).flat();
   return Promise.all(

@@ -2,8 +2,8 @@
 
 import type { Cell, Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Kind } from "../boxes.ts";
 import type { Child } from "../types.ts";
-import type { Kind } from "./geometry.ts";
 
 /** The indices of the words that are highlighted on the stage if the reader has chosen no word. */
 export interface Lit {

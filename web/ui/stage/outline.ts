@@ -1,4 +1,5 @@
 // The outline: Figure 1 as the paper draws it, with names inside the boxes. A button expands the boxes into the stage.
+import { boxesOf } from "../boxes.ts";
 import { inForce } from "../changes/new_sentence.ts";
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -13,8 +14,9 @@ import { languageNames, probabilityWords, tokenName } from "./words.ts";
 
 import type { ModelConfig, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { BoxEntry, Kind } from "../boxes.ts";
 import type { Child } from "../types.ts";
-import type { Area, Kind, Span } from "./geometry.ts";
+import type { Area, Span } from "./geometry.ts";
 
 interface OutlineBox extends Area {
   id: string;
@@ -35,6 +37,7 @@ const HEIGHTS: Record<Kind, number> = { emb: 33, att: 54, add: 26, ffn: 40, lin:
 
 /** Returns the layout of the outline, with one layer for each stack, in the order of post-norm or pre-norm. */
 export function outlinePlan({ norm }: ModelConfig, width: number, height: number): OutlinePlan {
+  const isPreNorm = norm === "pre";
   const narrow = width < NARROW;
   const wide = Math.min(228, (width - 110) / 2);
   const half = narrow ? (wide < 228 ? 25 : 88) : 88;
@@ -46,24 +49,19 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   const floor = 741;
   const stacked = (stack: Stack) => {
     let y = floor;
-    const put = (id: string, kind: Kind, gap: number): OutlineBox => {
+    const put = ({ id, kind }: BoxEntry, gap: number): OutlineBox => {
       const span: Span = [y - gap - HEIGHTS[kind], y - gap];
       y = span[0];
       return { id, stack, kind, x: x[stack], y: span };
     };
-    const kinds = ["self_attention", ...(stack === "decoder" ? ["cross_attention"] : []), "feed_forward"];
-    const boxes = [put("embedding", "emb", 0)];
-    kinds.forEach((id, at) => {
-      const gap = at ? (norm === "pre" ? 22 : 34) : 84;
-      if (norm === "pre") boxes.push(put(`${id}.norm`, "add", gap));
-      boxes.push(
-        put(id, id === "feed_forward" ? "ffn" : "att", norm === "pre" ? 3 : gap),
-        put(`${id}.add`, "add", 3),
-      );
-    });
+    const { inputs, layer, outputs } = boxesOf(stack, { isPreNorm, hasFinalNorm: false });
+    // the boxes of a sub-layer stand close together
+    const gapBelow = (at: number) =>
+      at === 0 ? 84 : layer[at - 1].id.endsWith(".add") ? (isPreNorm ? 22 : 34) : 3;
+    const boxes = [put(inputs[0], 0), ...layer.map((box, at) => put(box, gapBelow(at)))];
     const card: Span = [y - 40, floor - HEIGHTS.emb - 34];
     y = card[0];
-    if (stack === "decoder") boxes.push(put("linear", "lin", 30), put("softmax", "sof", 28));
+    boxes.push(...outputs.map((box, at) => put(box, at ? 28 : 30)));
     return { boxes, card };
   };
   const [encoder, decoder] = [stacked("encoder"), stacked("decoder")];

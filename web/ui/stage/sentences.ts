@@ -2,6 +2,7 @@
 // measurement shows; `python -m benchmarks.truth` checks its claims against PyTorch.
 import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
+import { entryOf } from "../boxes.ts";
 import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
@@ -43,16 +44,6 @@ export interface Worth {
 const MOST_TURNED = 2;
 /** The maximum number of unknown words that a sentence names. */
 const MOST_UNKNOWN = 4;
-
-const PAPER: Record<string, string> = {
-  embedding: "§3.4",
-  positions: "§3.5",
-  self_attention: "§3.2.3",
-  cross_attention: "§3.2.3",
-  feed_forward: "§3.3",
-  linear: "§3.4",
-  softmax: "§3.4",
-};
 
 /** Returns the numbers and words that sentences about a box may contain, and the side whose colour each word gets. */
 function namedIn(app: App, box: string, numbers: StageNumbers) {
@@ -132,7 +123,7 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   const { t } = app;
   const { id, family, values, sides, isAttention, isByHand, key } = namedIn(app, box, numbers);
   const isSum = id.endsWith(".add");
-  const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
+  const paper = entryOf(id)?.paper ?? "§3";
   return {
     kicker: [placeOfWord(app, numbers), app.changed && t("stage.changed")].filter(Boolean).join(" · "),
     sentence: parts(

@@ -2,7 +2,7 @@
 import { button, element, named, refill } from "../dom.ts";
 import { openTensor } from "../numbers/cells.ts";
 import { isPanel, panelOf } from "../panels.ts";
-import { boxOfPanel } from "./segments.ts";
+import { boxOfPanel } from "../boxes.ts";
 
 import type { App } from "../app.ts";
 

@@ -2,6 +2,7 @@
 // function of the state; each part of the figure is redrawn when the state that it shows changes.
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
+import { boxName, boxOfPanel, shapeOf } from "../boxes.ts";
 import { openNew } from "../changes/new_sentence.ts";
 import {
   brushOf,
@@ -48,8 +49,6 @@ import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { languageNames, headName, probabilityWords, tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
-import { boxName } from "./zoom_box.ts";
-import { boxOfPanel } from "./segments.ts";
 import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -101,18 +100,6 @@ const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
   ["names", drawNames],
   ["why", drawWhy],
   ["words", drawWords],
-];
-const BOXES_UP = [
-  "embedding",
-  "positions",
-  "self_attention",
-  "self_attention.add",
-  "cross_attention",
-  "cross_attention.add",
-  "feed_forward",
-  "feed_forward.add",
-  "linear",
-  "softmax",
 ];
 
 /** Returns the full name of a box, with the number of the open layer. */
@@ -480,8 +467,7 @@ class StageView {
       height,
       least,
       near,
-      norm: numbers.steps.preNorm(config) ? "pre" : "post",
-      finalNorm: numbers.steps.finalNorm(config) !== "none",
+      shape: shapeOf(config, numbers.steps),
       layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
       open: numbers.open,
       second: numbers.second !== null,
@@ -1013,8 +999,7 @@ class StageView {
   }
 
   #moveBox(stack: Stack, id: string, up: number) {
-    const boxes = (this.#pen?.geometry[stack].boxes ?? []).map((box) => box.id);
-    const order = BOXES_UP.filter((one) => boxes.includes(one));
+    const order = (this.#pen?.geometry[stack].boxes ?? []).map((box) => box.id);
     const at = order.indexOf(id) + up;
     if (at >= order.length && stack === "encoder") return this.#app.show({ box: "decoder.cross_attention" });
     const next = order[clamp(at, order.length)];

@@ -14,7 +14,7 @@ import { wordsPanel } from "./words_panel.ts";
 import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
 import { withSegments } from "./zoom_segments.ts";
-import { segmentOf } from "./segments.ts";
+import { segmentOf } from "../boxes.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -29,7 +29,7 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   const { zoom, selected } = app.state;
   if (!zoom) return null;
   const row = openRow(app, "decoder", lit, app.result.current.outputTokens.length);
-  if (segmentOf(app, zoom.box) === "why" && app.state.word !== row) app.show({ word: row });
+  if (segmentOf(app.state, zoom.box) === "why" && app.state.word !== row) app.show({ word: row });
   const reading = await readWords(app, zoom.box, row, LISTED);
   const { open, part, written, rivals } = reading;
   const word = rivals.find(({ id }) => id === written)?.word ?? "";

@@ -3,7 +3,7 @@ import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { boxOf, middle, rounded, topOf } from "./geometry.ts";
 import { wantsStillness } from "./glide.ts";
-import { boxName, placeOfBox } from "./zoom_box.ts";
+import { boxName, placeOfBox } from "../boxes.ts";
 import { createZoomFrame } from "./zoom_frame.ts";
 import { viewOf } from "./zoom_views.ts";
 

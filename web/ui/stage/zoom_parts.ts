@@ -4,10 +4,10 @@ import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
 import { button, element, named, nodesOf } from "../dom.ts";
 import { drawing } from "../figure.ts";
+import { boxesOf, placeOfBox, shapeOf } from "../boxes.ts";
 import { boxKey } from "../heads.ts";
 import { MOST_SQUARES, largestSize } from "./strips.ts";
 import { tokenName } from "./words.ts";
-import { placeOfBox } from "./zoom_box.ts";
 
 import type { Cell, Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -66,10 +66,10 @@ export function neighbours(app: App, box: string) {
   const { config } = app;
   const { changes } = app.result.current;
   const steps = stepsUnder(changes);
-  const isPre = steps.preNorm(config);
   const last = config[`${stack}_layers`] - 1;
-  const kinds = ["self_attention", ...(stack === "decoder" ? ["cross_attention"] : []), "feed_forward"];
-  const order = kinds.flatMap((one) => [...(isPre ? [`${one}.norm`] : []), one, `${one}.add`]);
+  const shape = shapeOf(config, steps);
+  const isPre = shape.isPreNorm;
+  const order = boxesOf(stack, shape).layer.map((one) => one.id);
   const named = (one: string) =>
     app.t(isPre && one.endsWith(".add") ? "stage.box.add" : boxKey(changes, stack, one)).replaceAll("|", " ");
   const at = layer === null ? -1 : order.indexOf(id);
@@ -80,7 +80,7 @@ export function neighbours(app: App, box: string) {
     from >= 0 ? named(order[from]) : before < 0 ? app.t("zoom.input") : app.t("stage.layer", before);
   const end = stack === "encoder" ? app.t("zoom.memory") : named("linear");
   const isInner = layer !== null && at + 1 < order.length;
-  const top = layer !== null && steps.finalNorm(config) !== "none" ? named("norm") : end;
+  const top = layer !== null && shape.hasFinalNorm ? named("norm") : end;
   const above = isInner
     ? named(order[at + 1])
     : layer !== null && layer < last

@@ -2,12 +2,12 @@
 // word.
 import { element } from "../dom.ts";
 import { isPanel, panelOf } from "../panels.ts";
-import { segmentOf, segmentsOf } from "./segments.ts";
+import { segmentOf, segmentsOf } from "../boxes.ts";
 import { stopButton } from "./zoom_parts.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
-import type { Segment } from "./segments.ts";
+import type { Segment } from "../boxes.ts";
 
 /**
  * Returns the content of an opened box: the bar with the segments' names and `beside`, and below the bar the open
@@ -18,7 +18,7 @@ export function withSegments(
   box: string,
   { name = "zoom.calculation", beside, own }: { name?: string; beside: Child; own: () => Child[] },
 ): Child[] {
-  const open = segmentOf(app, box);
+  const open = segmentOf(app.state, box);
   const segment = (panel: Segment | "numbers", text: string) =>
     stopButton(`segment ${panel}`, app.t(text), () => app.show({ panel }), {
       pressed: panel === (open ?? "numbers"),

@@ -1,22 +1,25 @@
 // The view that opens each kind of box.
+import { entryOf, placeOfBox } from "../boxes.ts";
 import { addNormView } from "./add_norm_zoom.ts";
 import { attentionView } from "./attention_zoom.ts";
 import { embeddingView } from "./embedding_zoom.ts";
-import { wordsView } from "./words_zoom.ts";
 import { feedForwardView } from "./feed_forward_zoom.ts";
-import { placeOfBox } from "./zoom_box.ts";
+import { wordsView } from "./words_zoom.ts";
+
+import type { Kind } from "../boxes.ts";
 import type { ZoomView } from "./opened.ts";
 
-const VIEWS: [id: RegExp, view: ZoomView][] = [
-  [/attention$/, attentionView],
-  [/^(embedding|positions)$/, embeddingView],
-  [/^(linear|softmax)$/, wordsView],
-  [/^feed_forward$/, feedForwardView],
-  [/(^|\.)(add|norm)$/, addNormView],
-];
+const VIEWS: Record<Kind, ZoomView> = {
+  emb: embeddingView,
+  att: attentionView,
+  add: addNormView,
+  ffn: feedForwardView,
+  lin: wordsView,
+  sof: wordsView,
+};
 
-/** Returns the view that opens a box, or null if boxes of its kind cannot be opened. */
+/** Returns the view that opens a box, or null if the figure has no such box. */
 export function viewOf(box: string): ZoomView | null {
-  const { id } = placeOfBox(box);
-  return VIEWS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
+  const entry = entryOf(placeOfBox(box).id);
+  return entry && VIEWS[entry.kind];
 }
