@@ -1,0 +1,175 @@
+// The drawing of the figure: its groups, its layout on the plane, and how it moves when the layout changes.
+import { coloursAt } from "../colours.ts";
+import { brushOf, element, refill } from "../dom.ts";
+import { drawing, withAttributes } from "../figure.ts";
+import { picturedHeads, writtenIn } from "./choices.ts";
+import { actOf } from "./chapters.ts";
+import { wavesOn } from "./embedding_reading.ts";
+import { fly } from "./flight.ts";
+import { geometryOf } from "./geometry.ts";
+import { areasIn, glide } from "./glide.ts";
+import { LAYERS } from "./layers.ts";
+import { changedWords, planOf } from "./plan.ts";
+import { clipOf } from "./play.ts";
+import { veilOf } from "./veil.ts";
+import { languageNames } from "./words.ts";
+
+import type { App } from "../app.ts";
+import type { FamilyId } from "../types.ts";
+import type { Area, Geometry, Plane } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+import type { Player } from "./play.ts";
+import type { StageNumbers } from "./shown.ts";
+
+const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
+const GROWS = 260; // ms for resizing the highlighted box
+const WIDENS = 700; // ms for expanding the outline into the stage
+
+/** Returns the family of attention whose handle contains an element. */
+export function handleOf(one: Element | null) {
+  return one?.closest<SVGElement>(".gfs-handle")?.dataset.family as FamilyId | undefined;
+}
+
+export class FigureView {
+  svg = drawing("svg", { role: "group", tabindex: 0, class: "gfs-figure-svg" });
+  /** What the figure shows; null until it is drawn for the first time. */
+  pen: Pen | null = null;
+  #app: App;
+  #player: Player;
+  #groups = new Map(LAYERS.map(({ name }) => [name, drawing("g", { class: `gfs-g-${name}` })]));
+  /** The groups that appear step by step in Play. */
+  #risen = drawing("g", { class: "gfs-risen" });
+  #veil = drawing("g", { class: "gfs-veil" });
+  /** The layer for the animations of Play. */
+  #flying = drawing("g", { class: "gfs-flying" });
+  #brush = brushOf(element("canvas"));
+  #changed = { source: changedWords(), output: changedWords() };
+  #scale = 1;
+  /** The size of the smallest type, in px of the plane. */
+  #least = 12;
+
+  constructor(app: App, player: Player) {
+    this.#app = app;
+    this.#player = player;
+    for (const { name, rises } of LAYERS)
+      (rises ? this.#risen : this.svg).append(this.#groups.get(name) as SVGGElement);
+    const above = this.#groups.get("loops") as SVGGElement;
+    for (const group of [this.#risen, this.#veil]) this.svg.insertBefore(group, above);
+    this.svg.append(this.#flying);
+  }
+
+  /** The open act of a chapter; null if no chapter is open. */
+  get act() {
+    return actOf(this.#app);
+  }
+
+  /** The highlighted box: the box of the act of Play or of the chapter, or else the box that the reader has chosen. */
+  get box() {
+    return this.#player.act?.box ?? (this.act?.box || this.#app.state.box);
+  }
+
+  /** Whether the chapter's act shows the encoder alone. */
+  get isAlone() {
+    return this.act?.risen.decoder === "";
+  }
+
+  /** Returns the pointer's coordinates on the figure's plane. */
+  placeOf({ clientX, clientY }: MouseEvent) {
+    const { left, top } = this.svg.getBoundingClientRect();
+    return { x: (clientX - left) / this.#scale, y: (clientY - top) / this.#scale };
+  }
+
+  /**
+   * Lays out the figure on a plane and draws it; returns the layout. The boxes glide from the areas `from`, or from
+   * where they were last drawn.
+   */
+  show(numbers: StageNumbers, plane: Plane, from: Map<string, Area> | null) {
+    this.#least = plane.least;
+    this.#scale = plane.scale;
+    const { geometry, size } = this.#roomiest(numbers, plane);
+    const before = from ?? areasIn(this.svg);
+    const { width } = plane;
+    const { height, narrow } = geometry;
+    withAttributes(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
+    this.pen = this.#penFor(numbers, geometry, size);
+    this.drawParts();
+    if (!narrow && before.size > 0) glide(this.svg, before, [this.#risen], from ? WIDENS : GROWS);
+    this.#move(this.pen);
+    return geometry;
+  }
+
+  /** Redraws the parts of the figure with these names, by default all parts. */
+  drawParts(names: string[] | null = null) {
+    const { pen } = this;
+    if (!pen) return;
+    for (const { name, draw } of LAYERS) {
+      if (names && !names.includes(name)) continue;
+      const group = this.#groups.get(name) as SVGGElement;
+      const family =
+        name === "look" && group.contains(document.activeElement) && handleOf(document.activeElement);
+      refill(group, draw(pen));
+      if (family) group.querySelector<SVGElement>(`[data-family=${family}]`)?.focus();
+    }
+  }
+
+  /** Scrolls a narrow figure to a box. */
+  comeInto(name: string) {
+    const box = this.svg.querySelector(`.gfs-box[data-box="${name.replace("positions", "embedding")}"]`);
+    box?.scrollIntoView({ block: "center" });
+  }
+
+  #measure = (content: string, size = 13, weight = 400) => {
+    this.#brush.font = `${weight} ${Math.max(size, this.#least)}px ${FONT}`;
+    return this.#brush.measureText(content).width;
+  };
+
+  get #wordSize() {
+    return this.#app.state.lecture ? 20 : this.isAlone ? 16 : 13;
+  }
+
+  /** Returns the layout with the usual size of words, or with a smaller size if that shows more words. */
+  #roomiest(numbers: StageNumbers, plane: Plane) {
+    const { box, isAlone } = this;
+    const known = { box, isAlone, changed: this.#changed, measure: this.#measure };
+    const laid = (size: number) => {
+      return { size, geometry: geometryOf(planOf(this.#app, numbers, plane, { ...known, size })) };
+    };
+    const hidden = ({ geometry: { encoder, decoder } }: ReturnType<typeof laid>) =>
+      [...encoder.columns.shown, ...decoder.columns.shown].filter((one) => !one).length;
+    const usual = laid(this.#wordSize);
+    if (usual.size !== 13 || hidden(usual) === 0) return usual;
+    const small = laid(12);
+    return hidden(small) < hidden(usual) ? small : usual;
+  }
+
+  #penFor(numbers: StageNumbers, geometry: Geometry, wordSize: number): Pen {
+    const app = this.#app;
+    const { act } = this;
+    const chapter = act?.lit.length ? { row: numbers.row, risen: act.risen } : null;
+    return {
+      geometry,
+      numbers,
+      box: this.box,
+      colours: coloursAt(this.svg),
+      measure: this.#measure,
+      t: app.t,
+      languages: languageNames(app),
+      pictured: picturedHeads(app, numbers),
+      waves: wavesOn(app, numbers.vectors),
+      written: writtenIn(this.#player.act ?? chapter),
+      wordSize,
+      isEarly: (this.#player.act ?? act)?.risen.encoder.startsWith("all") === false,
+    };
+  }
+
+  /** Clips the figure to what has been computed so far, and runs the animation of an act of Play. */
+  #move(pen: Pen) {
+    const { act } = this.#player;
+    const chapter = this.act;
+    const risen = act?.risen ?? chapter?.risen;
+    this.#risen.style.clipPath = risen ? `${clipOf(pen.geometry, risen)} view-box` : "";
+    refill(this.#veil, !act && chapter && veilOf(pen.geometry, chapter.lit));
+    if (!act) return refill(this.#flying);
+    fly(this.#flying, pen, act, this.#player.isFirst);
+  }
+}

@@ -1,0 +1,231 @@
+// What the reader does on the figure with the mouse and the keyboard.
+import { isForPage } from "../dom.ts";
+import { layersOf } from "../heads.ts";
+import { linkOf } from "../link.ts";
+import { chooseHead, chooseWord, moveBox, openBox, openGuess, openLayer } from "./actions.ts";
+import { chapterKey } from "./chapter_view.ts";
+import { clamp, familyOf } from "./choices.ts";
+import { handleOf } from "./figure_view.ts";
+
+import type { Stack } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { FamilyId } from "../types.ts";
+import type { FigureView } from "./figure_view.ts";
+import type { Player } from "./play.ts";
+import type { Turner } from "./turn.ts";
+
+/** The parts of the stage that the keys control. */
+interface Controlled {
+  figure: FigureView;
+  player: Player;
+  turner: Turner;
+  /** The stage's element. */
+  root: HTMLElement;
+  /** Turns the sentence into a text field. */
+  edit(): void;
+}
+
+/** A word under the pointer. */
+interface Column {
+  stack: Stack;
+  column: number;
+}
+
+export class Keys {
+  #app: App;
+  #stage: Controlled;
+
+  constructor(app: App, stage: Controlled) {
+    this.#app = app;
+    this.#stage = stage;
+    const { signal } = app;
+    window.addEventListener("keydown", (event) => this.#escape(event), { signal });
+    window.addEventListener("keydown", (event) => this.#go(event), { signal });
+    const { svg } = stage.figure;
+    svg.addEventListener("click", (event) => this.#click(event));
+    svg.addEventListener("keydown", (event) => this.#key(event));
+    svg.addEventListener("pointerover", (event) => this.#point(event));
+    svg.addEventListener("pointerleave", () => this.#lightColumn(null));
+    this.#turns(svg);
+  }
+
+  // Dragging the handle of a highlighted row
+
+  #turns(svg: SVGElement) {
+    const { turner } = this.#stage;
+    const holds = ({ pointerId }: PointerEvent) => svg.hasPointerCapture(pointerId);
+    svg.addEventListener("pointerdown", (event) => this.#take(event));
+    svg.addEventListener("pointermove", (event) => turner.isHeld && holds(event) && turner.drag(event));
+    for (const type of ["pointerup", "pointercancel"] as const)
+      svg.addEventListener(type, (event) => holds(event) && turner.release(type === "pointerup"));
+  }
+
+  #take(event: PointerEvent) {
+    const { figure, turner } = this.#stage;
+    figure.svg.blur(); // avoids a focus outline when the mouse is used
+    const family = handleOf(event.target as Element);
+    if (!family || event.button !== 0 || !turner.hold(family)) return;
+    figure.svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+  }
+
+  // Clicking
+
+  #click(event: MouseEvent) {
+    const { figure, edit } = this.#stage;
+    figure.svg.focus({ preventScroll: true }); // the clicked element may be redrawn and lose the focus
+    const target = event.target as Element;
+    const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
+    const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
+    const guess = at("[data-guess]")?.guess;
+    const isAgain = word?.word === "encoder" && Number(word.column) === this.#app.state.sourceWord;
+    if (guess && figure.pen) openGuess(this.#app, guess, figure.pen.numbers);
+    else if (isAgain) edit();
+    else if (word) this.#choose(word.word as string, Number(word.column));
+    else if (head) chooseHead(this.#app, head.family as FamilyId, Number(head.head));
+    else if (edge) openLayer(this.#app, edge.stack as Stack, Number(edge.layer));
+    else if (box) openBox(this.#app, figure, box.box as string);
+    else if (this.#isOnSentence(event)) edit();
+  }
+
+  /** Returns whether the pointer is on the line of the source words. */
+  #isOnSentence(event: MouseEvent) {
+    const { pen } = this.#stage.figure;
+    if (!pen) return false;
+    const { x, y } = this.#stage.figure.placeOf(event);
+    const { words, x: across } = pen.geometry.encoder;
+    return y > words[0] && y < words[1] && x > across[0] && x < across[1];
+  }
+
+  /** Highlights a word, and ends Play. */
+  #choose(kind: string, column: number) {
+    const { player, figure } = this.#stage;
+    player.leave();
+    chooseWord(this.#app, kind, column, figure.box);
+  }
+
+  // Keys on the figure
+
+  #key(event: KeyboardEvent) {
+    const { figure, turner } = this.#stage;
+    const family = handleOf(event.target as Element);
+    if (family && turner.key(event, family)) {
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
+    const isKept = !figure.act || /^(\d|Enter|F2)$/.test(event.key); // other keys move through the chapters
+    if (!isKept) return;
+    if (!figure.act && this.#playKey(event)) return event.preventDefault();
+    if (!figure.pen || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.#move(event.key) || this.#act(event.key)) event.preventDefault();
+  }
+
+  /** Moves the highlight to another word, box or layer; returns whether the key does. */
+  #move(key: string) {
+    const app = this.#app;
+    const { figure } = this.#stage;
+    if (!figure.pen) return false;
+    const { source, row, open, translated } = figure.pen.numbers;
+    const [stack] = app.state.box.split(".") as [Stack];
+    const step = Number(key === "ArrowRight") - Number(key === "ArrowLeft");
+    const up = Number(key === "ArrowUp") - Number(key === "ArrowDown");
+    const layer = Number(key === "PageUp") - Number(key === "PageDown");
+    if (step && stack === "encoder")
+      this.#choose("encoder", clamp(source + step, translated.sourceTokens.length));
+    else if (step) app.show({ row: clamp(row + step, translated.outputTokens.length), sourceWord: null });
+    else if (up) moveBox(app, figure, up);
+    else if (layer) openLayer(app, stack, clamp(open[stack] + layer, layersOf(app.config, { stack })));
+    return Boolean(step || up || layer);
+  }
+
+  /** Chooses a head, opens the highlighted box or edits the sentence; returns whether the key does. */
+  #act(key: string) {
+    const { figure, edit } = this.#stage;
+    if (/^\d$/.test(key)) chooseHead(this.#app, familyOf(figure.box), Number(key));
+    else if (key === "Enter") openBox(this.#app, figure, figure.box);
+    else if (key === "F2") edit();
+    else return false;
+    return true;
+  }
+
+  // Keys anywhere on the page
+
+  #escape(event: KeyboardEvent) {
+    const app = this.#app;
+    const { zoom, sheet, second } = app.state;
+    const isInDialog = (event.target as Element).closest("dialog"); // Escape closes the dialog only
+    const isOpen = (zoom || sheet || second) && !isInDialog;
+    if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.#stage.root.hidden) return;
+    event.preventDefault(); // Escape must not end lecture mode or Play as well
+    app.show(zoom ? { zoom: null } : sheet ? { sheet: false } : { second: null });
+    this.#stage.figure.svg.focus();
+  }
+
+  #go(event: KeyboardEvent) {
+    const isField = (event.target as Element).matches("input, select, textarea");
+    if (this.#typesOn(event))
+      this.#stage.edit(); // the field gets the focus, and then the typed letter
+    else if (isField || !this.#playsOn(event)) chapterKey(this.#app, event);
+    else if (this.#playKey(event)) event.preventDefault();
+  }
+
+  /**
+   * Returns whether a letter starts a new sentence, as in a spreadsheet's cell: only if no field has the focus and
+   * nothing is open.
+   */
+  #typesOn(event: KeyboardEvent) {
+    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
+    const { key, target } = event;
+    const isHere =
+      this.#stage.root.contains(target as Node) || (target === document.body && linkOf(this.#app));
+    const isFree = view === "stage" && !(chapter || lecture || zoom || sheet);
+    return isFree && isHere && isForPage(event) && key !== "f" && /^\p{L}$/u.test(key);
+  }
+
+  /** Returns whether keys outside the figure control Play: while it plays, and in lecture mode. */
+  #playsOn({ key, target, defaultPrevented }: KeyboardEvent) {
+    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
+    if (chapter || view !== "stage" || zoom || sheet || defaultPrevented) return false;
+    const isButton = key === " " && (target as Element).matches("button, summary, [role=button]");
+    return !isButton && (lecture || (this.#stage.player.act !== null && key !== " "));
+  }
+
+  /** Handles the keys of Play; returns whether the key had a meaning. */
+  #playKey({ key }: KeyboardEvent) {
+    const { player } = this.#stage;
+    const { lecture } = this.#app.state;
+    if (key === " " && !lecture) return (player.play(), true);
+    if (!player.act && !lecture) return false;
+    const isOn = ["ArrowRight", ...(lecture ? [" ", "PageDown"] : [])].includes(key);
+    const step = Number(isOn) - Number(["ArrowLeft", ...(lecture ? ["PageUp"] : [])].includes(key));
+    if (step) return (player.step(step), true);
+    return key === "Escape" && player.act !== null && (player.leave(), true);
+  }
+
+  // Pointing
+
+  #point(event: PointerEvent) {
+    const found = (event.target as Element).closest("[data-column]") as SVGElement | null;
+    if (!found) return this.#lightColumn(null);
+    const { word, stack, column } = found.dataset;
+    this.#lightColumn({
+      stack: word ? (word === "encoder" ? "encoder" : "decoder") : (stack as Stack),
+      column: Number(column),
+    });
+  }
+
+  /**
+   * Highlights the vertical line (the strand) and the arcs of the word under the pointer, and dims those of all other
+   * words.
+   */
+  #lightColumn(place: Column | null) {
+    const { svg } = this.#stage.figure;
+    for (const one of svg.querySelectorAll<SVGElement>(".gfs-hovered")) one.classList.remove("gfs-hovered");
+    svg.toggleAttribute("data-pointed", place !== null);
+    if (!place) return;
+    const { stack, column } = place;
+    const lit = svg.querySelectorAll<SVGElement>(`[data-stack="${stack}"][data-column="${column}"]`);
+    for (const one of lit) one.classList.add("gfs-hovered");
+  }
+}
