@@ -31,6 +31,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The workers of pytest-xdist inherit this choice.
 if not {"CT2_USE_MKL", "PYTEST_XDIST_WORKER"} & os.environ.keys() and products_overflow():
     os.environ["CT2_USE_MKL"] = "1"
+    if products_overflow():  # on Intel's processors without VNNI, MKL is exact in this mode only
+        os.environ["MKL_CBWR"] = "COMPATIBLE"
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
