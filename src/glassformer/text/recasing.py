@@ -29,9 +29,9 @@ MOST_SPELLINGS = 50_000
 MOST_BYTES = 1_000_000
 LEAST_SEEN = 2
 """How often a word must be seen away from the beginning of a sentence."""
-ENDINGS = (2, 3, 4, 5)
+ENDING_LENGTHS = (2, 3, 4, 5)
 """The numbers of letters of endings. A word has at least two letters more."""
-LEAST_WORDS = 3
+LEAST_ALIKE = 3
 """How many words must have an ending."""
 MOST_ENDINGS = 5_000
 TITLE_SHARE = 0.8
@@ -101,7 +101,7 @@ class Spellings:
 
 def _endings_of(lower: str) -> Iterator[str]:
     """Yield the endings of a word in lower case, the longest first."""
-    for letters in reversed(ENDINGS):
+    for letters in reversed(ENDING_LENGTHS):
         if len(lower) >= letters + 2:
             yield lower[-letters:]
 
@@ -117,7 +117,7 @@ def _endings(usual: Mapping[str, str]) -> Iterator[str]:
             words.update(_endings_of(lower))
             capitals.update(_endings_of(lower) if form[0].isupper() else ())
     said = {"": False}
-    frequent = (ending for ending, count in words.items() if count >= LEAST_WORDS)
+    frequent = (ending for ending, count in words.items() if count >= LEAST_ALIKE)
     for ending in sorted(frequent, key=len):
         is_capital = 2 * capitals[ending] > words[ending]
         shorter = next(ending[begin:] for begin in range(1, len(ending) + 1) if ending[begin:] in said)
