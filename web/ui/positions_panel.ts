@@ -176,10 +176,6 @@ function demonstration(
   const missed = (pos: number) =>
     Math.max(...turned(pos).map((value, place) => Math.abs(value - of(pos + shift)[place])));
   const everywhere = Math.max(...Array.from({ length: ROWS - shift }, (_, pos) => missed(pos)));
-  const cells = (values: number[]) => values.map((value) => element("span", {}, numberText(value)));
-  const column = (values: number[]) => element("span", { class: "gf-column" }, cells(values));
-  const term = (name: string, ...content: Child[]) =>
-    element("div", { class: "gf-term" }, element("div", {}, ...content), element("small", {}, name));
   const [now, then] = [`PE[${position}]`, `PE[${position + shift}]`];
   return [
     element(
@@ -206,16 +202,11 @@ function demonstration(
       `${app.t("positions.angle")} = ${shift} / 10000^(${2 * pair}/${width}) = `,
       `${numberText(angle, 4)} rad = ${numberText((angle * 180) / Math.PI, 2)}°`,
     ),
-    element(
-      "div",
-      { class: "gf-equation gf-mono" },
-      term(`M_${shift}`, element("span", { class: "gf-column gf-two" }, cells(turn.flat()))),
-      "·",
-      term(now, column(of(position))),
-      "=",
-      term(`M·${now}`, column(turned(position))),
-      "≈",
-      term(then, column(of(position + shift))),
+    equation(
+      [`M_${shift}`, turn.flat()],
+      [now, of(position)],
+      [`M·${now}`, turned(position)],
+      [then, of(position + shift)],
     ),
     element("p", {}, app.t("positions.difference", missed(position).toExponential(1))),
     element(
@@ -229,6 +220,25 @@ function demonstration(
       ),
     ),
   ];
+}
+
+/** Returns matrix · vector = product ≈ vector, each with its name. */
+function equation(...terms: [name: string, numbers: number[]][]) {
+  return element(
+    "div",
+    { class: "gf-equation gf-mono" },
+    terms.map(([name, numbers], at) => {
+      const cells = numbers.map((value) => element("span", {}, numberText(value)));
+      const column = element("span", { class: at ? "gf-column" : "gf-column gf-two" }, cells);
+      const term = element(
+        "div",
+        { class: "gf-term" },
+        element("div", {}, column),
+        element("small", {}, name),
+      );
+      return [["", "·", "=", "≈"][at], term];
+    }),
+  );
 }
 
 /** Returns a plot of the pair's sine and cosine over the positions, with points at pos and pos + k. */

@@ -60,77 +60,119 @@ export function createWhyPanel(app: App) {
   return holder;
 }
 
+/** The word that the panel explains, and its strongest rival. */
+interface Case {
+  translated: Translated;
+  row: number;
+  place: Place;
+  asked: RowWords;
+  /** The word and its likeliest rivals. */
+  all: Awaited<ReturnType<typeof rivalsAt>>;
+  /** The names of the word and of the rival. */
+  words: string[];
+  /** By how much the word's log probability is larger than the rival's. */
+  margin: number;
+  /** The log probabilities of all words; null if the trace only has the asked words. */
+  logProbs: Float32Array | null;
+}
+
+/** Where the panel writes what has been measured. */
+interface Shown {
+  say: HTMLElement;
+  progress: HTMLElement;
+  parts: HTMLElement;
+  sources: HTMLElement;
+}
+
 /**
  * Fills the panel. The numbers that the trace contains are shown at once; the effects of source words and heads
  * follow as they are measured. A few sentences at the top summarise the findings.
  */
 async function explain(app: App, holder: HTMLElement, word: number, signal: AbortSignal) {
-  const { current } = app.result;
-  const { sourceIds, sourceTokens, targetTokens, outputTokens, changes, hypothesis } = current;
-  const place = { sourceIds, ids: hypothesis.ids, place: word, changes };
-  const logProbs = await current.trace.get("log_probs");
+  const known = await caseOf(app, word);
+  const direct =
+    app.engine.live === false ? null : await directParts(app.engine, known.translated, known.asked);
   if (signal.aborted) return;
-  const found = await rivalsAt(app, current, word);
-  const words = app.engine.tokens("target", [found.word.id, found.rivals[0].id]);
-  const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
-  const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
-  if (signal.aborted) return;
-  const logs = [found.word.logProb, found.rivals[0].logProb];
-  const margin = logs[0] - logs[1];
-  const times = timesText(app.t, margin, ...logs.map(Math.exp));
-  const isGiven = word < current.prefixIds.length;
-  const say = element(
-    "p",
-    { class: "gf-why-say", role: "status" },
-    hint(
-      app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, times),
-      app.t("why.margin", ...words, numberText(margin, 3, true)),
-    ),
-  );
-  const tell = (text: string) => void say.append(" ", text);
   const [progress, parts, sources] = [
     element("div", { class: "gf-measured" }),
     element("div"),
     element("div"),
   ];
-  refill(
-    holder,
+  const say = verdict(app, known);
+  refill(holder, heading(app, known, say), progress, parts, sources);
+  if (!direct) return refill(parts, note(app.t("why.recorded")));
+  const shown = { say, progress, parts, sources };
+  const rows = partRows(app, direct.parts);
+  drawParts(app, parts, rows, known.words, direct);
+  await showSources(app, known, shown, signal);
+  if (signal.aborted) return;
+  const strongest = await showHeads(app, known, shown, { rows, direct }, signal);
+  if (strongest && !signal.aborted) await sayHead(app, known, shown, strongest, signal);
+}
+
+async function caseOf(app: App, row: number): Promise<Case> {
+  const translated = app.result.current;
+  const { sourceIds, changes, hypothesis, trace } = translated;
+  const logProbs = await trace.get("log_probs");
+  const all = await rivalsAt(app, translated, row);
+  const ids = [all.word.id, all.rivals[0].id];
+  return {
+    translated,
+    row,
+    place: { sourceIds, ids: hypothesis.ids, place: row, changes },
+    asked: { row, word: ids[0], rival: ids[1] },
+    all,
+    words: app.engine.tokens("target", ids),
+    margin: all.word.logProb - all.rivals[0].logProb,
+    logProbs: trace.words ? null : rowOf(logProbs, row),
+  };
+}
+
+/** Returns the sentence that compares the word with its strongest rival. */
+function verdict(app: App, { translated, row, all, words, margin }: Case) {
+  const times = timesText(
+    app.t,
+    margin,
+    ...[all.word, all.rivals[0]].map(({ logProb }) => Math.exp(logProb)),
+  );
+  const isGiven = row < translated.prefixIds.length;
+  const key = margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails";
+  return element(
+    "p",
+    { class: "gf-why-say", role: "status" },
+    hint(app.t(key, ...words, times), app.t("why.margin", ...words, numberText(margin, 3, true))),
+  );
+}
+
+function heading(app: App, { translated, row, place, all, words, logProbs }: Case, say: Child): Child[] {
+  const { targetTokens, outputTokens } = translated;
+  const rivals = [all.word, ...all.rivals].map(({ id, logProb }): [Child, Bar] => {
+    const p = Math.exp(logProb);
+    const text = `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`;
+    return [candidate(app, place, id), { size: p, text, exact: logProb }];
+  });
+  return [
     element("h3", {}, app.t("why.title", words[0])),
     say,
-    note(app.t("why.row", word, targetTokens[word], outputTokens[word])),
-    !current.trace.words && entropyLine(app, rowOf(logProbs, word)),
-    barTable(
-      app.t("why.rivals"),
-      app.t("why.logp.about"),
-      [found.word, ...found.rivals].map(({ id, logProb }) => {
-        const p = Math.exp(logProb);
-        const text = `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`;
-        return [candidate(app, place, id), { size: p, text, exact: logProb }];
-      }),
-    ),
-    progress,
-    parts,
-    sources,
-  );
-  if (!direct) return refill(parts, note(app.t("why.recorded")));
+    note(app.t("why.row", row, targetTokens[row], outputTokens[row])),
+    logProbs && entropyLine(app, logProbs),
+    barTable(app.t("why.rivals"), app.t("why.logp.about"), rivals),
+  ];
+}
 
-  const rows = partRows(app, direct.parts);
-  drawParts(app, parts, rows, words, direct);
-  const gradients = await gradientsOf(app, current, asked);
-  const needed = await collected(
-    app,
-    sources,
-    sourceReasons(app.engine, place, asked.rival),
-    sourceIds.length,
-    signal,
-  );
+/** Measures the source words, shows their effects, and says which of them the word needs. */
+async function showSources(app: App, known: Case, { say, sources }: Shown, signal: AbortSignal) {
+  const { translated, place, asked, words, margin, all } = known;
+  const { sourceIds, sourceTokens } = translated;
+  const { values, problem } = await gradientsOf(app, translated, asked);
+  const reasons = sourceReasons(app.engine, place, asked.rival);
+  const needed = await collected(app, sources, reasons, sourceIds.length, signal);
   if (signal.aborted) return;
   needed.sort((a, b) => a.effect - b.effect);
-  for (const [at, { position, effect }] of neededOf(needed, found.word.logProb).entries())
-    tell(
-      app.t(at ? "why.needs.next" : "why.needs", sourceTokens[position], then(app, words, margin + effect)),
-    );
-  const { values, problem } = gradients;
+  for (const [at, { position, effect }] of neededOf(needed, all.word.logProb).entries()) {
+    const key = at ? "why.needs.next" : "why.needs";
+    say.append(" ", app.t(key, sourceTokens[position], then(app, words, margin + effect)));
+  }
   refill(
     sources,
     barTable(
@@ -145,29 +187,42 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
     ),
     problem && note(app.t("why.gradient.problem", problem)),
   );
+}
 
+/** Measures the heads and shows their effects; returns the head with the largest effect. */
+async function showHeads(
+  app: App,
+  { place, asked, words }: Case,
+  { progress, parts }: Shown,
+  { rows, direct }: { rows: PartRow[]; direct: Awaited<ReturnType<typeof directParts>> },
+  signal: AbortSignal,
+) {
   const effects = shownEffects(headReasons(app.engine, place, asked.rival), rows, parts);
-  const heads = await collected(
-    app,
-    progress,
-    effects,
-    rows.filter(({ head }) => head !== null).length,
-    signal,
-  );
+  const count = rows.filter(({ head }) => head !== null).length;
+  const heads = await collected(app, progress, effects, count, signal);
   if (signal.aborted) return;
   refill(progress);
   rows.sort(inOrder);
   drawParts(app, parts, rows, words, direct);
-  const strongest = largestEffect(heads);
-  if (!strongest) return;
-  tell(app.t("why.head", headName(app, strongest), then(app, words, margin + strongest.effect)));
-  const read = await readBy(current, strongest, word);
+  return largestEffect(heads);
+}
+
+/** Says what the head with the largest effect does. */
+async function sayHead(
+  app: App,
+  { translated, row, words, margin }: Case,
+  { say }: Shown,
+  strongest: HeadEffect,
+  signal: AbortSignal,
+) {
+  say.append(" ", app.t("why.head", headName(app, strongest), then(app, words, margin + strongest.effect)));
+  const read = await readBy(translated, strongest, row);
   if (!read || signal.aborted) return;
-  const isByHand = changes.overrides[strongest.attention]?.some(
-    ([head, row]) => head === strongest.head && row === word,
+  const isByHand = translated.changes.overrides[strongest.attention]?.some(
+    ([head, query]) => head === strongest.head && query === row,
   );
   const kind = isByHand ? ".hand" : read.weight < 0.5 ? ".shared" : "";
-  tell(app.t(`why.reads${kind}`, read.token, percent(read.weight)));
+  say.append(" ", app.t(`why.reads${kind}`, read.token, percent(read.weight)));
 }
 
 /** Returns the item that changes the margin most, in either direction; undefined if no item changes the margin. */

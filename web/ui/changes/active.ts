@@ -5,44 +5,42 @@ import type { App } from "../app.ts";
 import type { MaskCell, TextChanges } from "../../engine/types.ts";
 import type { ActiveChange, SomeChanges } from "../types.ts";
 
+/** Returns a change that one action made, or none. */
+function one(on: boolean, section: ActiveChange["section"], text: string, undo: SomeChanges): ActiveChange[] {
+  return on ? [{ section, id: Object.keys(undo)[0], text, undo: () => undo }] : [];
+}
+
+/** Returns a change for each entry of a list. */
+function each<Entry>(
+  list: Entry[],
+  section: ActiveChange["section"],
+  id: (entry: Entry) => unknown,
+  text: (entry: Entry) => string,
+  undo: (entry: Entry, changes: TextChanges) => SomeChanges,
+): ActiveChange[] {
+  return list.map((entry) => ({
+    section,
+    id: `${section} ${JSON.stringify(id(entry))}`,
+    text: text(entry),
+    undo: (changes) => undo(entry, changes),
+  }));
+}
+
 /** Returns the active changes. */
 export function activeChanges(app: App): ActiveChange[] {
   const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
-  const one: (
-    on: boolean,
-    section: ActiveChange["section"],
-    text: string,
-    undo: SomeChanges,
-  ) => ActiveChange[] = (on, section, text, undo) =>
-    on ? [{ section, id: Object.keys(undo)[0], text, undo: () => undo }] : [];
-  const each = <Entry>(
-    list: Entry[],
-    section: ActiveChange["section"],
-    id: (entry: Entry) => unknown,
-    text: (entry: Entry) => string,
-    undo: (entry: Entry, changes: TextChanges) => SomeChanges,
-  ) =>
-    list.map((entry) => ({
-      section,
-      id: `${section} ${JSON.stringify(id(entry))}`,
-      text: text(entry),
-      undo: (changes: TextChanges) => undo(entry, changes),
-    }));
+  const { sentence } = app.state;
+  const { t } = app;
   return [
-    ...one(
-      (source ?? app.state.sentence) !== app.state.sentence,
-      "words",
-      app.t("changes.is.source", source ?? ""),
-      {
-        source: app.state.sentence,
-      },
-    ),
-    ...one(Boolean(prefix), "words", app.t("changes.is.prefix", prefix ?? ""), { prefix: "" }),
+    ...one((source ?? sentence) !== sentence, "words", t("changes.is.source", source ?? ""), {
+      source: sentence,
+    }),
+    ...one(Boolean(prefix), "words", t("changes.is.prefix", prefix ?? ""), { prefix: "" }),
     ...each(
       Object.entries(ablated),
       "heads",
       ([name]) => name,
-      ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
+      ([name, heads]) => t("changes.is.ablated", heads.join(", "), placeName(app, name)),
       ([name], changes) => ({ ablated: withList(changes.ablated, name, []) }),
     ),
     ...activeMasks(app),
@@ -51,22 +49,22 @@ export function activeChanges(app: App): ActiveChange[] {
       patches,
       "patch",
       (patch) => patch,
-      ({ point, sentence, positions: pairs }) => {
+      ({ point, sentence: other, positions: pairs }) => {
         const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
-        return app.t("changes.is.patch", words, sentence, point);
+        return t("changes.is.patch", words, other, point);
       },
       (patch, changes) => ({ patches: without(changes.patches, patch) }),
     ),
-    ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
-    ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
+    ...one(!positions, "parts", t("changes.positions"), { positions: true }),
+    ...one(!scale, "parts", t("changes.scale"), { scale: true }),
     ...each(
       mistakes,
       "mistakes",
       (id) => id,
-      (id) => app.t(`mistake.${id}`),
+      (id) => t(`mistake.${id}`),
       (id, changes) => ({ mistakes: without(changes.mistakes, id) }),
     ),
-    ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint ?? 0), {
+    ...one(checkpoint !== null, "training", t("changes.is.checkpoint", checkpoint ?? 0), {
       checkpoint: null,
     }),
   ];

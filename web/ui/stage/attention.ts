@@ -4,7 +4,8 @@
 import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing, pressable } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
-import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
+import { boxOf } from "./geometry.ts";
+import { ribbonHeight, ribbonPath } from "./ribbons.ts";
 import { HUES, LINE, path, rectangle, text } from "./pen.ts";
 import { lookOf, pointOf } from "./looks.ts";
 import { arcPath } from "./strands.ts";
@@ -203,26 +204,21 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
  */
 function handle(pen: Pen, look: Look) {
   const { numbers, geometry } = pen;
-  const { family, tokens, place, isArc } = look;
+  const { family, place, isArc } = look;
   const at = numbers.at[family.id];
   const key = Math.round(at);
   const { x, y } = pointOf(look, at);
   const box = boxOf(place, family.sublayer).y;
   const isLit = pen.box === `${family.stack}.${family.sublayer}`;
-  const isOff = isHeadOff(numbers, family.id, look.head);
   const { source } = numbers;
-  const isAway = !isArc && source !== key;
-  const off = isOff ? ` · ${pen.t("stage.off")}` : "";
-  const measure = geometry.narrow ? "" : `· ${pen.t("word.weight")} `;
-  const named = (at: number) =>
-    `${tokenName(tokens[at] ?? "", pen.t)} ${measure}${probabilityWords(numbers.rows[family.id][at] ?? 0)}${off}`;
   const size = pen.wordSize > 16 ? 18 : 13; // large in lecture mode
   const labelled = isArc ? [key] : [key, source];
-  const roomy = labelled.every((at) => x + 16 + pen.measure(named(at), size, 650) < place.room[1]);
-  const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
-  const label = (content: string, height: number, weight: number) =>
-    text(x + (roomy ? 13 : -13), height, content, {
-      fill: hue,
+  const roomy = labelled.every(
+    (one) => x + 16 + pen.measure(weightText(pen, look, one), size, 650) < place.room[1],
+  );
+  const label = (one: number, height: number, weight: number) =>
+    text(x + (roomy ? 13 : -13), height, weightText(pen, look, one), {
+      fill: hueOf(look),
       weight,
       size,
       anchor: roomy ? "start" : "end",
@@ -232,40 +228,59 @@ function handle(pen: Pen, look: Look) {
   const other = look.stops[source] < y ? -1 : 1;
   const isStop = isLit || (!isArc && !pen.box.endsWith("self_attention"));
   return [
-    drawing(
-      "g",
-      {
-        class: `gfs-handle${family.id === "cross" ? " gfs-knot" : ""}`,
-        "data-family": family.id,
-        role: "slider",
-        tabindex: isStop ? 0 : -1,
-        "aria-label": `${pen.t(`family.${family.id}`)}: ${pen.t("stage.knot")}`,
-        "aria-orientation": isArc ? "horizontal" : "vertical",
-        "aria-valuetext": named(key),
-        "aria-valuemin": 0,
-        "aria-valuemax": tokens.length - 1,
-        "aria-valuenow": key,
-      },
-      drawing("rect", {
-        x: x - 22,
-        y: isArc ? box[1] - 42 : y - 22,
-        width: 44,
-        height: 44,
-        fill: "transparent",
-      }),
-      drawing("circle", {
-        cx: x,
-        cy: y,
-        r: isArc ? 5 : 6.5,
-        fill: hue,
-        stroke: "var(--card)",
-        "stroke-width": 1.5,
-        class: "gfs-dot",
-      }),
-    ),
-    (!isArc || (isLit && !geometry.narrow)) && label(named(key), height, 650),
-    isAway && label(named(source), height + other * Math.max(16, other * (look.stops[source] - y)), 400),
+    knot(pen, look, key, isStop),
+    (!isArc || (isLit && !geometry.narrow)) && label(key, height, 650),
+    !isArc &&
+      source !== key &&
+      label(source, height + other * Math.max(16, other * (look.stops[source] - y)), 400),
   ];
+}
+
+const hueOf = ({ isArc, place }: Look) => (isArc ? `var(${HUES[place.stack]})` : "var(--src)");
+
+/** Returns a word that a row can attend to, with its weight. */
+function weightText({ numbers, geometry, t }: Pen, { family, tokens, head }: Look, at: number) {
+  const off = isHeadOff(numbers, family.id, head) ? ` · ${t("stage.off")}` : "";
+  const measure = geometry.narrow ? "" : `· ${t("word.weight")} `;
+  return `${tokenName(tokens[at] ?? "", t)} ${measure}${probabilityWords(numbers.rows[family.id][at] ?? 0)}${off}`;
+}
+
+/** Draws the handle itself, a slider for the keyboard; `isStop`: whether Tab reaches it. */
+function knot(pen: Pen, look: Look, key: number, isStop: boolean) {
+  const { family, tokens, place, isArc } = look;
+  const { x, y } = pointOf(look, pen.numbers.at[family.id]);
+  const bottom = boxOf(place, family.sublayer).y[1];
+  return drawing(
+    "g",
+    {
+      class: `gfs-handle${family.id === "cross" ? " gfs-knot" : ""}`,
+      "data-family": family.id,
+      role: "slider",
+      tabindex: isStop ? 0 : -1,
+      "aria-label": `${pen.t(`family.${family.id}`)}: ${pen.t("stage.knot")}`,
+      "aria-orientation": isArc ? "horizontal" : "vertical",
+      "aria-valuetext": weightText(pen, look, key),
+      "aria-valuemin": 0,
+      "aria-valuemax": tokens.length - 1,
+      "aria-valuenow": key,
+    },
+    drawing("rect", {
+      x: x - 22,
+      y: isArc ? bottom - 42 : y - 22,
+      width: 44,
+      height: 44,
+      fill: "transparent",
+    }),
+    drawing("circle", {
+      cx: x,
+      cy: y,
+      r: isArc ? 5 : 6.5,
+      fill: hueOf(look),
+      stroke: "var(--card)",
+      "stroke-width": 1.5,
+      class: "gfs-dot",
+    }),
+  );
 }
 
 function tag(pen: Pen, x: number, y: number, content: string, colour: string) {

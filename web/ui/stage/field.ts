@@ -17,18 +17,7 @@ interface Typed {
 
 /** Returns the field with its marks below and its completions above. */
 export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
-  const field = element("input", {
-    type: "text",
-    class: "gfs-input",
-    spellcheck: false,
-    dir: "auto",
-    autocomplete: "off",
-    role: "combobox",
-    value: text,
-    "aria-label": app.t("page.sentence"),
-    "aria-autocomplete": "list",
-    "aria-controls": LISTED,
-  });
+  const field = inputOf(app, text);
   const marks = element("div", { class: "gfs-input gfs-marks", dir: "auto", "aria-hidden": "true" });
   const list = element("div", { id: LISTED, role: "listbox", "aria-label": app.t("field.words") });
   const lacks = element("p", { role: "status" });
@@ -43,19 +32,7 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
     else field.setAttribute("aria-activedescendant", `${LISTED}-${at}`);
     refill(
       list,
-      found.map((word, place) =>
-        element(
-          "div",
-          {
-            id: `${LISTED}-${place}`,
-            role: "option",
-            "aria-selected": String(place === at),
-            onmousedown: (event) => event.preventDefault(), // leaves the focus in the field
-            onclick: () => accept(word),
-          },
-          word,
-        ),
-      ),
+      found.map((word, place) => optionOf(word, place, place === at, accept)),
     );
   };
   const accept = (word: string) => {
@@ -67,12 +44,12 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   };
   const mark = () => {
     const parts = partsOf(app, field.value, wordAt(field));
+    const unknown = parts.filter((part) => part.isUnknown).map((part) => part.text);
     refill(
       marks,
       parts.map((part) => (part.isUnknown ? element("u", {}, part.text) : part.text)),
     );
-    const unknown = [...new Set(parts.filter(({ isUnknown }) => isUnknown).map((part) => part.text))];
-    lacks.textContent = unknown.length ? app.t("field.lacks", unknown.join(", ")) : "";
+    lacks.textContent = unknown.length ? app.t("field.lacks", [...new Set(unknown)].join(", ")) : "";
     marks.scrollLeft = field.scrollLeft;
   };
   const keys: Record<string, () => unknown> = {
@@ -109,6 +86,36 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   offer([], 0);
   mark();
   return [marks, field, above];
+}
+
+function inputOf(app: App, value: string) {
+  return element("input", {
+    type: "text",
+    class: "gfs-input",
+    spellcheck: false,
+    dir: "auto",
+    autocomplete: "off",
+    role: "combobox",
+    value,
+    "aria-label": app.t("page.sentence"),
+    "aria-autocomplete": "list",
+    "aria-controls": LISTED,
+  });
+}
+
+/** Returns a completion in the list. */
+function optionOf(word: string, place: number, isChosen: boolean, accept: (word: string) => void) {
+  return element(
+    "div",
+    {
+      id: `${LISTED}-${place}`,
+      role: "option",
+      "aria-selected": String(isChosen),
+      onmousedown: (event) => event.preventDefault(), // leaves the focus in the field
+      onclick: () => accept(word),
+    },
+    word,
+  );
 }
 
 const LETTERS = /[\p{L}\p{M}\p{N}'’-]+$/u;

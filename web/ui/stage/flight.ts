@@ -3,7 +3,8 @@
 // and the browser animates it.
 import { drawing } from "../figure.ts";
 import { wantsStillness } from "./glide.ts";
-import { boxOf, middle, ribbonPath } from "./geometry.ts";
+import { boxOf, middle } from "./geometry.ts";
+import { ribbonPath } from "./ribbons.ts";
 import { HUES, text } from "./pen.ts";
 import { lookOf } from "./looks.ts";
 import { arcPath, crossing } from "./strands.ts";

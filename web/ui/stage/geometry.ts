@@ -1,7 +1,5 @@
-// The layout of the stage: the boxes of Figure 1, a column for each word, and the ribbons: one line for each source
-// word, from the encoder's last vector to cross-attention. Lengths are in px of the stage's own plane, which is scaled
-// as a whole.
-
+// The layout of the stage: the boxes of Figure 1, and a column for each word. Lengths are in px of the stage's own plane,
+// which is scaled as a whole.
 import { boxesOf } from "../boxes.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -287,28 +285,18 @@ export function splitOf(width: number) {
 
 /** The layout with the encoder at the left and the decoder at the right, as in the paper. */
 function wide(plan: Plan): Geometry {
-  const { width, height, layers, open } = plan;
-  const edge = plan.alone ? width - 38 : splitOf(width) - 64;
-  // if the encoder is alone, the decoder is out of sight, beyond the right edge
-  const split = plan.alone ? width + 200 : splitOf(width);
-  const right = split + width - 38 - splitOf(width);
-  const names = right - 6 - Math.max(66, plan.names.decoder);
-  const first = 58 + Math.max(66, plan.names.encoder); // the left edge of the encoder's columns
-  const columns = {
-    encoder: columnsFor("encoder", plan, [first, edge - 4]),
-    decoder: columnsFor("decoder", plan, [split + 4, names - 6]),
-  };
+  const { width, height } = plan;
+  const common = commonOf(plan);
+  const { heights, ...right } = decoderOf(plan, common);
+  const encoder = encoderOf(plan, common, heights);
+  return { width, height, narrow: false, encoder, ...right, least: plan.least };
+}
+
+/** What both stacks of the wide layout share. */
+function commonOf(plan: Plan) {
+  const { height, layers, open } = plan;
   const bottom = height - (plan.lines > 1 ? 72 : 76); // leaves room for the examples and the foot
   const words: Span = [bottom - 32, bottom];
-  const isSoft = plan.lit === "decoder.softmax";
-  const candidates = isSoft ? MOST_CANDIDATES : height < 900 ? 3 : 5;
-  const low = plan.second || plan.lines > 1 ? SLIM : 2 * SLIM;
-  const tall = height < 800 && !plan.alone ? low : ROOMY * plan.near;
-  const { inputs: read, outputs } = boxesOf("decoder", plan.shape);
-  const embeddings = read.map(({ id, kind }): Row => {
-    const isLit = plan.lit.endsWith(`coder.${id}`);
-    return { id, kind, usual: isLit ? tall : SLIM, least: SLIM };
-  });
   // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
   const edges = {
@@ -316,6 +304,13 @@ function wide(plan: Plan): Geometry {
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
   };
   const below = Math.max(edges.encoder.below, edges.decoder.below);
+  const { inputs: read, outputs } = boxesOf("decoder", plan.shape);
+  const low = plan.second || plan.lines > 1 ? SLIM : 2 * SLIM;
+  const tall = height < 800 && !plan.alone ? low : ROOMY * plan.near;
+  const embeddings = read.map(({ id, kind }): Row => {
+    const isLit = plan.lit.endsWith(`coder.${id}`);
+    return { id, kind, usual: isLit ? tall : SLIM, least: SLIM };
+  });
   const norms = outputs.flatMap(({ id, kind }): Row[] =>
     kind === "add" ? [{ id, kind, usual: 26, least: 26 }] : [],
   );
@@ -326,66 +321,95 @@ function wide(plan: Plan): Geometry {
     const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
     lit.usual += words[0] - taken - around - (height < 850 ? 185 : 290); // leaves room for the sentence above
   }
-  const inputs = stacked(
-    embeddings,
-    embeddings.map(({ usual }) => usual),
-    words[0] - 10,
-  );
+  const usual = embeddings.map((row) => row.usual);
+  const inputs = stacked(embeddings, usual, words[0] - 10);
   const floor = inputs.top - 11 - below - GAP; // where the open layers begin, at the same height in both stacks
-  const rows = layerRows("decoder", plan);
+  return { words, edges, outputs, norms, own, inputs, floor };
+}
+
+type Common = ReturnType<typeof commonOf>;
+
+/** Returns the place of an open layer's boxes, its card, the norm above it, and what is above both. */
+function layerOf({ norms, edges, floor }: Common, stack: Stack, rows: Row[], heights: number[]) {
+  const inner = stacked(rows, heights, floor);
+  const card: Span = [inner.top - HEAD, floor + GAP];
+  const edge = card[0] - edges[stack].above;
+  const final = stacked(norms, [26], edge - GAP);
+  return { boxes: [...inner.boxes, ...final.boxes], card, top: norms.length ? final.top : edge };
+}
+
+/** Returns the decoder, the written words, and the heights of the boxes in its layer. */
+function decoderOf(plan: Plan, common: Common) {
+  const { width, layers, open } = plan;
+  const { words, edges, outputs, norms, inputs, floor } = common;
+  // if the encoder is alone, the decoder is out of sight, beyond the right edge
+  const split = plan.alone ? width + 200 : splitOf(width);
+  const right = split + width - 38 - splitOf(width);
+  const names = right - 6 - Math.max(66, plan.names.decoder);
+  const room: Span = [split + 4, names - 6];
+  const columns = columnsFor("decoder", plan, room);
+  const isSoft = plan.lit === "decoder.softmax";
+  const candidates = isSoft ? MOST_CANDIDATES : plan.height < 900 ? 3 : 5;
   const line = Math.max(16.2, plan.least * 1.25);
   const softmax = Math.max(candidates * line + 11, isSoft ? ROOMY * plan.near : 0);
   const under = plan.second ? 26 : 0;
-  const over = Math.max(...columns.decoder.out);
-  const above =
-    56 + over + under + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
+  const fixed = 140 + HEAD + Math.max(...columns.out) + under + softmax;
+  const rows = layerRows("decoder", plan);
+  const above = fixed + edges.decoder.above + norms.length * 34;
   const heights = fitted(rows, floor - above - (rows.length - 1) * GAP);
-  const inner = stacked(rows, heights, floor);
-  const card: Span = [inner.top - HEAD, floor + GAP];
-  const final = stacked(norms, [26], card[0] - edges.decoder.above - GAP);
-  const top = (norms.length ? final.top : card[0] - edges.decoder.above) - 10;
-  const linear: Span = [top - 28, top];
+  const { boxes, card, top } = layerOf(common, "decoder", rows, heights);
+  const linear: Span = [top - 38, top - 10];
   const soft: Span = [linear[0] - 10 - softmax, linear[0] - 10];
-  const outer = [...inputs.boxes, ...inner.boxes, ...final.boxes, ...wordBoxes(outputs, linear, soft)];
+  const decoder: StackPlace = {
+    stack: "decoder",
+    x: [split, right],
+    room,
+    names,
+    side: 1,
+    boxes: [...inputs.boxes, ...boxes, ...wordBoxes(outputs, linear, soft)],
+    card,
+    edges: edgesOf(layers.decoder, open.decoder, card, edges.decoder.height),
+    words,
+    columns,
+  };
   const written: Span = [soft[0] - 36 - under, soft[0] - 10 - under];
+  return {
+    decoder,
+    written,
+    candidates,
+    line,
+    heights: new Map(rows.map(({ id }, at) => [id, heights[at]])),
+  };
+}
 
+/** Returns the encoder; its boxes have the heights of the decoder's, unless one is highlighted. */
+function encoderOf(plan: Plan, common: Common, heights: Map<string, number>): StackPlace {
+  const { width, layers, open } = plan;
+  const { words, edges, own, inputs } = common;
+  const edge = plan.alone ? width - 38 : splitOf(width) - 64;
+  const room: Span = [58 + Math.max(66, plan.names.encoder), edge - 4];
   const level = own.map(({ id, usual }) => {
     if (plan.alone) return usual;
-    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights in both stacks, unless one is highlighted
+    const height = heights.get(id) as number;
     return `encoder.${id}` === plan.lit
       ? Math.min(usual, Math.max(84, plan.height - 600)) // a low window needs room for the sentence above
       : `decoder.${id}` === plan.lit
         ? Math.min(height, usual)
         : height;
   });
-  const left = stacked(own, level, floor);
-  const leftCard: Span = [left.top - HEAD, floor + GAP];
-  const leftFinal = stacked(norms, [26], leftCard[0] - edges.encoder.above - GAP);
-  const encoder: StackPlace = {
+  const { boxes, card } = layerOf(common, "encoder", own, level);
+  return {
     stack: "encoder",
     x: [40, edge],
-    room: [first, edge - 4],
+    room,
     names: 52,
     side: -1,
-    boxes: [...inputs.boxes, ...left.boxes, ...leftFinal.boxes],
-    card: leftCard,
-    edges: edgesOf(layers.encoder, open.encoder, leftCard, edges.encoder.height),
-    words,
-    columns: columns.encoder,
-  };
-  const decoder: StackPlace = {
-    stack: "decoder",
-    x: [split, right],
-    room: [split + 4, names - 6],
-    names,
-    side: 1,
-    boxes: outer,
+    boxes: [...inputs.boxes, ...boxes],
     card,
-    edges: edgesOf(layers.decoder, open.decoder, card, edges.decoder.height),
+    edges: edgesOf(layers.encoder, open.encoder, card, edges.encoder.height),
     words,
-    columns: columns.decoder,
+    columns: columnsFor("encoder", plan, room),
   };
-  return { width, height, narrow: false, encoder, decoder, written, candidates, line, least: plan.least };
 }
 
 /** The layout with the decoder above the encoder; the memory rises at the left edge. */
@@ -471,32 +495,7 @@ function edgesOf(layers: number, open: number, card: Span, height: number) {
   }).filter(({ layer }) => layer !== open);
 }
 
-// Ribbons
-
-/**
- * Returns the rank of a source word's ribbon: ribbons bend around each other from the encoder to the decoder, and the
- * ribbon of the leftmost word is the outermost.
- */
-function rankOf({ encoder }: Geometry, source: number, count: number) {
-  const { at } = encoder.columns;
-  return at[at.length - 1] < at[0] ? count - 1 - source : source;
-}
-
-/**
- * Returns the height at which a ribbon of the memory crosses the box of cross-attention. The ribbon of the first word
- * is on top or, in a right-to-left script, the ribbon of the last word, so that ribbons do not cross.
- */
-export function ribbonHeight(geometry: Geometry, source: number, count: number) {
-  const { decoder } = geometry;
-  const rank = rankOf(geometry, source, count);
-  const [top, bottom] = boxOf(decoder, "cross_attention").y;
-  const inset = Math.min(15, (bottom - top) / 8);
-  return Math.round(
-    top +
-      inset +
-      (count > 1 ? (rank * (bottom - top - 2 * inset)) / (count - 1) : (bottom - top) / 2 - inset),
-  );
-}
+// Lines
 
 /** Returns the SVG path of a line through these points, made of vertical and horizontal parts with rounded corners. */
 export function rounded(radius: number, ...points: [x: number, y: number][]) {
@@ -513,34 +512,9 @@ export function rounded(radius: number, ...points: [x: number, y: number][]) {
     .join("");
 }
 
-/**
- * Returns the path of a ribbon, from the encoder's last vector of a word to the left edge of the cross-attention box.
- */
-export function ribbonPath(geometry: Geometry, source: number, count: number) {
-  const { encoder, decoder } = geometry;
-  const x = encoder.columns.at[source];
-  const start = topOf(encoder);
-  const [y, to] = [ribbonHeight(geometry, source, count), decoder.x[0]];
-  const rank = rankOf(geometry, source, count);
-  if (geometry.narrow) {
-    const bus = start - 4 - (rank + 1) * (56 / Math.max(count, 8));
-    const climb = 36 - (count - rank) * Math.min(2.2, 28 / count);
-    return rounded(5, [x, start], [x, bus], [climb, bus], [climb, y], [to, y]);
-  }
-  const span = Math.min(80, 8 * count);
-  const bus = start - 8 - span + (rank * span) / Math.max(count - 1, 1);
-  const turn = Math.max(encoder.x[1] - 16, x + 10);
-  return `${rounded(10, [x, start], [x, bus], [turn, bus])}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
-}
-
 /** Returns the top edge of a stack's boxes and layers. */
 export function topOf({ card, boxes, edges }: StackPlace) {
   return Math.min(card[0], ...[...boxes, ...edges].map(({ y }) => y[0]));
-}
-
-/** Returns the top edge of the nested ribbons, below the label "Memory". */
-export function memoryTop({ encoder }: Geometry, count: number) {
-  return topOf(encoder) - 8 - Math.min(80, 8 * count);
 }
 
 /** A rectangle on the figure's plane. */

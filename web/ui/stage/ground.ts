@@ -1,7 +1,8 @@
 // The background of the figure: the cards of the layers, the boxes and their names, and the residual connections.
 import { drawing, pressable } from "../figure.ts";
 import { boxKey } from "../heads.ts";
-import { boxOf, memoryTop, middle, rounded, topOf } from "./geometry.ts";
+import { boxOf, middle, rounded, topOf } from "./geometry.ts";
+import { memoryTop } from "./ribbons.ts";
 import { HUES, LINE, lines, path, rectangle, text } from "./pen.ts";
 
 import type { Box, Span, StackPlace } from "./geometry.ts";

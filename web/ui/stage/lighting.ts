@@ -2,17 +2,22 @@
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { begin, isAsOpened } from "../starts.ts";
+import { MOST_CANDIDATES } from "./geometry.ts";
+import { stageNumbers, warmed } from "./numbers.ts";
 import { openingOf, strongestHead } from "./opening.ts";
+import { withSecond } from "./second.ts";
 
 import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
+
+const REST = 800; // ms before the opening of a new sentence is measured
 
 /**
  * Highlights the opening of a translation: the word with the most interesting rival and, in each attention, the head
  * whose removal costs the word most. An opening that Python has measured is available at once; otherwise the page
  * measures the opening after painting. `signal` aborts the measuring.
  */
-export async function lightOpening(app: App, translated: Translated, signal: AbortSignal) {
+async function lightOpening(app: App, translated: Translated, signal: AbortSignal) {
   const isKnown = app.state.sentence in app.payload.openings;
   if (app.engine.live !== true && !isKnown) return; // measuring would send one request to Python for each head
   const opening = await openingOf(app, translated, undefined, signal);
@@ -49,4 +54,29 @@ export async function litRow(app: App) {
   if (app.engine.live !== true) return Math.max(0, last - 1);
   const { prefixIds } = closestCall(app.engine, sourceIds, hypothesis.ids, await trace.get("log_probs"));
   return Math.min(prefixIds.length, last);
+}
+
+/** Returns a function that highlights the word and heads with which a sentence opens, once for each translation. */
+export function createLighting(app: App) {
+  let opened: Translated | null = null;
+  let lighting = new AbortController();
+  app.signal.addEventListener("abort", () => lighting.abort(), { once: true });
+  return () => {
+    const { current } = app.result;
+    if (app.changed || opened === current) return;
+    opened = current;
+    lighting.abort(); // the sentence that is being measured has been replaced
+    lighting = new AbortController();
+    const { signal } = lighting;
+    const light = () => void (signal.aborted || lightOpening(app, current, signal).catch(() => {}));
+    if (app.state.sentence in app.payload.openings) return light();
+    const timer = setTimeout(light, REST); // measuring takes seconds
+    signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the trace in memory
+  };
+}
+
+/** Returns the numbers that the figure shows; `played`: the row of the act of Play, if one is shown. */
+export async function shownNumbers(app: App, played: number | null) {
+  const numbers = await stageNumbers(app, played ?? (await litRow(app)), MOST_CANDIDATES);
+  return played === null ? withSecond(app, warmed(app, numbers)) : numbers;
 }

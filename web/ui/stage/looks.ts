@@ -1,7 +1,8 @@
 // The geometry of an attention's highlighted row: the points at which the words that the row can attend to are drawn,
 // along which the reader can drag the row's handle.
 import { FAMILIES, attentionName } from "../heads.ts";
-import { boxOf, ribbonHeight } from "./geometry.ts";
+import { boxOf } from "./geometry.ts";
+import { ribbonHeight } from "./ribbons.ts";
 import { SIDES } from "./pen.ts";
 
 import type { Family, FamilyId } from "../types.ts";

@@ -6,7 +6,6 @@ import { path, rectangle, text } from "./pen.ts";
 import { largestOfParts } from "./words_reading.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
-import type { Child } from "../types.ts";
 import type { Span, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 
@@ -39,84 +38,115 @@ function linearX({ geometry: { decoder, narrow }, numbers }: Pen) {
   );
 }
 
+/** A word as a bar of the softmax box. */
+interface Bar {
+  id: number;
+  name: string;
+  probability: number;
+}
+
+/** Where the bars stand: to the left or the right of the strand at `x`, with the names beside them or on the other side. */
+interface Bars {
+  x: number;
+  /** Whether the bars grow to the left. */
+  flip: boolean;
+  /** Whether the names stand on the other side of the strand. */
+  beside: boolean;
+  /** The length of a bar with probability 1, and the width of the widest name. */
+  full: number;
+  names: number;
+  first: number;
+  written: number;
+}
+
 /** Draws the likeliest next words as bars that start at the vertical line (the strand) of the highlighted word. */
 export function drawSoftmax(pen: Pen) {
-  const { geometry, numbers, measure } = pen;
-  const { decoder, narrow } = geometry;
-  const [top, bottom] = boxOf(decoder, "softmax").y;
+  const shown = likeliest(pen);
+  if (shown.length === 0) return [];
+  const bars = barsOf(pen, shown);
+  const { x, flip, beside, full, names } = bars;
+  const [top, bottom] = boxOf(pen.geometry.decoder, "softmax").y;
+  const cover: Span = flip
+    ? [x - full - 70 - names, x - 1]
+    : beside
+      ? [x - names - 20, x - 1]
+      : [x + 2, x + full + names + 80];
+  return [
+    rectangle(cover, [top + 2, bottom - 2], { fill: "var(--sof)", stroke: "none" }),
+    leadFrom(pen, shown[0].name, bars),
+    shown.map((bar, at) => drawBar(pen, bar, at, bars)),
+  ];
+}
+
+/** Returns the words that the box shows, the likeliest first. */
+function likeliest({ geometry, numbers, t }: Pen): Bar[] {
   const written = numbers.translated.hypothesis.ids[numbers.row];
   const [count, all] = [geometry.candidates, numbers.candidates];
   const last = Math.max(
     count - 1,
     all.findIndex(({ id }) => id === written),
   ); // the written word is always drawn, even if it is unlikely, because the sentence names this word
-  const shown = [...all.slice(0, count - 1), ...all.slice(last, last + 1)].map((one) => ({
+  return [...all.slice(0, count - 1), ...all.slice(last, last + 1)].map((one) => ({
     ...one,
-    name: tokenName(one.token, pen.t),
+    name: tokenName(one.token, t),
   }));
-  if (shown.length === 0) return [];
+}
+
+function barsOf({ geometry, numbers, measure }: Pen, shown: Bar[]): Bars {
+  const { decoder, narrow } = geometry;
   const x = decoder.columns.at[numbers.row];
   const flip = x > decoder.room[1] - (narrow ? 110 : 185);
   const names = Math.max(...shown.map(({ name }, at) => measure(name, at ? 12 : 14, at ? 400 : 650)));
   const beside = !flip && x - decoder.x[0] > names + 24;
-  const full = Math.max(
-    30,
-    Math.min(
-      190,
-      flip ? x - decoder.x[0] - names - 90 : decoder.room[1] - x - 52 - (beside ? 0 : names + 16),
-    ),
-  );
-  const first = top + 14;
+  const room = flip ? x - decoder.x[0] - names - 90 : decoder.room[1] - x - 52 - (beside ? 0 : names + 16);
+  const full = Math.max(30, Math.min(190, room));
+  const written = numbers.translated.hypothesis.ids[numbers.row];
+  return { x, flip, beside, full, names, first: boxOf(decoder, "softmax").y[0] + 14, written };
+}
+
+/** Draws a line from the written word's tick in the box of Linear to the likeliest word. */
+function leadFrom(pen: Pen, name: string, { x, beside, first }: Bars) {
+  const { geometry, numbers, measure } = pen;
+  if (!beside || geometry.narrow || numbers.logits.length === 0) return [];
+  const [lead, linear] = [linearX(pen), boxOf(geometry.decoder, "linear").y];
+  if (lead >= x - 60) return [];
+  const end = x - 16 - measure(name, 14, 650);
+  return path(rounded(6, [lead, linear[0] + 5], [lead, first], [end, first]), "var(--tgt)", 1);
+}
+
+function drawBar({ geometry, measure }: Pen, { id, name, probability }: Bar, at: number, bars: Bars) {
+  const { x, flip, beside, full, first, written } = bars;
+  const y = first + at * geometry.line;
+  const isWritten = id === written;
+  const [size, weight] = at === 0 ? [14, 650] : [12, isWritten ? 650 : 400];
+  const bar = Math.max(1.5, full * probability);
   const sign = flip ? -1 : 1;
-  const cover: Span = flip
-    ? [x - full - 70 - names, x - 1]
-    : beside
-      ? [x - names - 20, x - 1]
-      : [x + 2, x + full + names + 80];
-  const made: Child[] = [rectangle(cover, [top + 2, bottom - 2], { fill: "var(--sof)", stroke: "none" })];
-  if (beside && !narrow && numbers.logits.length > 0) {
-    const [lead, linear] = [linearX(pen), boxOf(decoder, "linear").y];
-    if (lead < x - 60)
-      made.push(
-        path(
-          rounded(6, [lead, linear[0] + 5], [lead, first], [x - 16 - measure(shown[0].name, 14, 650), first]),
-          "var(--tgt)",
-          1,
-        ),
-      );
-  }
-  shown.forEach(({ id, name, probability }, at) => {
-    const y = first + at * geometry.line;
-    const isWritten = id === written;
-    const [size, weight] = at === 0 ? [14, 650] : [12, isWritten ? 650 : 400];
-    const bar = Math.max(1.5, full * probability);
-    const start = x + sign * (at ? 3 : 0);
-    const number = probabilityWords(probability);
-    made.push(
-      drawing("rect", {
-        x: flip ? start - bar : start,
-        y: y - (at ? 5.5 : 7),
-        width: bar,
-        height: at ? 11 : 14,
-        rx: 1,
-        class: isWritten ? "gfs-bar-written" : "",
-        fill: isWritten ? "var(--tgt)" : "var(--ink3)",
-      }),
-      text(x + sign * (bar + 8), y, number, {
-        anchor: flip ? "end" : "start",
-        fill: at ? "var(--ink3)" : "var(--ink)",
-        weight,
-        size,
-      }),
-      text(beside ? x - 11 : x + sign * (bar + 16 + measure(number, size, weight)), y, name, {
-        anchor: beside || flip ? "end" : "start",
-        size,
-        weight,
-        fill: isWritten ? "var(--tgt)" : "var(--ink2)",
-      }),
-    );
-  });
-  return made;
+  const start = x + sign * (at ? 3 : 0);
+  const number = probabilityWords(probability);
+  const end = x + sign * (bar + 8);
+  return [
+    drawing("rect", {
+      x: flip ? start - bar : start,
+      y: y - (at ? 5.5 : 7),
+      width: bar,
+      height: at ? 11 : 14,
+      rx: 1,
+      class: isWritten ? "gfs-bar-written" : "",
+      fill: isWritten ? "var(--tgt)" : "var(--ink3)",
+    }),
+    text(end, y, number, {
+      anchor: flip ? "end" : "start",
+      fill: at ? "var(--ink3)" : "var(--ink)",
+      weight,
+      size,
+    }),
+    text(beside ? x - 11 : end + sign * (8 + measure(number, size, weight)), y, name, {
+      anchor: beside || flip ? "end" : "start",
+      size,
+      weight,
+      fill: isWritten ? "var(--tgt)" : "var(--ink2)",
+    }),
+  ];
 }
 
 /**

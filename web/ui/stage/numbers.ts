@@ -7,7 +7,7 @@ import { FAMILIES, attentionName } from "../heads.ts";
 import { beforeChanges } from "./before.ts";
 import { actOf } from "./chapters.ts";
 
-import type { Side, Stack, Tensor } from "../../engine/types.ts";
+import type { Side, Stack, Steps, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Family, FamilyId, Translated } from "../types.ts";
 import type { Candidate, Guess, StageNumbers } from "./shown.ts";
@@ -21,37 +21,13 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
   const value = (name: string) => translated.trace.get(name);
   const weights = {} as Record<FamilyId, Tensor>;
   const heads = { encoder: places.encoder.head, cross: places.cross.head, decoder: places.decoder.head };
-  const vectors = new Map<string, Tensor>();
-  const shares = new Map<string, Float32Array>();
   const steps = stepsUnder(translated.changes);
-  const preNorm = steps.preNorm(app.config);
-  const put = async (key: string, name: string) => vectors.set(key, await value(name));
-  const sublayer = async (stack: Stack, id: string) => {
-    const name = `${stack}.layers.${open[stack]}.${id}`;
-    const [input, output, normed] = await Promise.all(
-      ["input", "output", "normed"].map((one) => value(`${name}.${one}`)),
-    );
-    vectors.set(`${stack}.${id}.${preNorm ? "norm" : "add"}`, normed);
-    if (preNorm) await put(`${stack}.${id}.add`, `${name}.added`);
-    shares.set(`${stack}.${id}.add`, shareOf(output, input));
-    vectors.set(`${stack}.${id}.output`, output);
-    if (id === "feed_forward") await put(`${stack}.${id}`, `${name}.activated`);
-  };
-  const [next] = await Promise.all([
+  const [next, { vectors, shares }] = await Promise.all([
     nextWords(app, row, count),
+    vectorsOf(app, translated, steps, open),
     ...FAMILIES.map(async (family) => {
       weights[family.id] = await value(`${attentionName(family, layerOf(family.id))}.weights`);
     }),
-    ...(["source", "target"] as const).flatMap((side) => [
-      put(`${side}.embedding`, `${side}.embedding`),
-      put(`${side}.positions`, `${side}.positions`),
-    ]),
-    ...(["encoder", "decoder"] as const).map(
-      (stack) => steps.finalNorm(app.config) !== "none" && put(`${stack}.norm`, `${stack}.output`),
-    ),
-    ...(["encoder", "decoder"] as const).flatMap((stack) =>
-      sublayersOf(stack).map((id) => sublayer(stack, id)),
-    ),
   ]);
   const at = Math.min(row, weights.cross.shape[1] - 1);
   const { length } = translated.sourceTokens;
@@ -148,6 +124,35 @@ export function candidatesIn(
   if (also !== undefined && !ids.includes(also)) ids.push(also);
   const tokens = app.engine.tokens(side, ids);
   return ids.map((id, at) => ({ id, token: tokens[at], probability: Math.exp(logProbs[id]) }));
+}
+
+/** Returns the vectors that the boxes show, and the shares of what the sub-layers of the open layers add. */
+async function vectorsOf(app: App, { trace }: Translated, steps: Steps, open: Record<Stack, number>) {
+  const vectors = new Map<string, Tensor>();
+  const shares = new Map<string, Float32Array>();
+  const preNorm = steps.preNorm(app.config);
+  const put = async (key: string, name: string) => vectors.set(key, await trace.get(name));
+  const sublayer = async (stack: Stack, id: string) => {
+    const name = `${stack}.layers.${open[stack]}.${id}`;
+    const [input, output, normed] = await Promise.all(
+      ["input", "output", "normed"].map((one) => trace.get(`${name}.${one}`)),
+    );
+    vectors.set(`${stack}.${id}.${preNorm ? "norm" : "add"}`, normed);
+    if (preNorm) await put(`${stack}.${id}.add`, `${name}.added`);
+    shares.set(`${stack}.${id}.add`, shareOf(output, input));
+    vectors.set(`${stack}.${id}.output`, output);
+    if (id === "feed_forward") await put(`${stack}.${id}`, `${name}.activated`);
+  };
+  await Promise.all([
+    ...(["source", "target"] as const).flatMap((side) =>
+      ["embedding", "positions"].map((one) => put(`${side}.${one}`, `${side}.${one}`)),
+    ),
+    ...(["encoder", "decoder"] as const).flatMap((stack) => [
+      steps.finalNorm(app.config) !== "none" && put(`${stack}.norm`, `${stack}.output`),
+      ...sublayersOf(stack).map((id) => sublayer(stack, id)),
+    ]),
+  ]);
+  return { vectors, shares };
 }
 
 /** Returns ‖added‖ / (‖kept‖ + ‖added‖) for each row. */

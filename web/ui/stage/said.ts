@@ -3,7 +3,7 @@
 import { messageOf } from "../app.ts";
 import { element, refill } from "../dom.ts";
 import { guided } from "./chapter_view.ts";
-import { memoryTop } from "./geometry.ts";
+import { memoryTop } from "./ribbons.ts";
 import { SIDES } from "./pen.ts";
 import { placeOfWord, saidOf, saidWith, spoken } from "./sentences.ts";
 import { headName, probabilityWords, tokenName } from "./words.ts";

@@ -16,7 +16,7 @@ import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf, placeIn } from "../heads.ts";
 import { joinMarks, labelsOf } from "../sentences.ts";
 import { familyOf } from "./choices.ts";
-import { ribbonHeight, ribbonPath } from "./geometry.ts";
+import { ribbonHeight, ribbonPath } from "./ribbons.ts";
 import { lookOf } from "./looks.ts";
 import { path, text } from "./pen.ts";
 import { unknownWords } from "./sentences.ts";

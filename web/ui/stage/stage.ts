@@ -8,14 +8,14 @@ import { elementSvg } from "../take_away.ts";
 import { fullName, openBox } from "./actions.ts";
 import { createStrip } from "./chapter_view.ts";
 import { FigureView } from "./figure_view.ts";
-import { MOST_CANDIDATES, memoryTop, planeOf, splitOf } from "./geometry.ts";
+import { planeOf, splitOf } from "./geometry.ts";
+import { memoryTop } from "./ribbons.ts";
 import { Keys } from "./keys.ts";
-import { lightOpening, litRow } from "./lighting.ts";
-import { stageNumbers, warmed } from "./numbers.ts";
+import { createLighting, shownNumbers } from "./lighting.ts";
 import { outlineAreas } from "./outline.ts";
 import { Player } from "./play.ts";
 import { SaidView } from "./said.ts";
-import { createSecond, withSecond } from "./second.ts";
+import { createSecond } from "./second.ts";
 import { createSheet } from "./sheet.ts";
 import { Tools } from "./tools.ts";
 import { Turner } from "./turn.ts";
@@ -24,12 +24,10 @@ import { viewOf } from "./zoom_views.ts";
 
 import type { App } from "../app.ts";
 import type { State } from "../state.ts";
-import type { Translated } from "../types.ts";
 import type { Area, Geometry } from "./geometry.ts";
 import type { StageNumbers } from "./shown.ts";
 
 const WIDEST = 1440;
-const REST = 800; // ms before the opening of a new sentence is measured
 /** What the figure and its texts show. */
 const SHOWN: (keyof State)[] = [
   "result",
@@ -74,9 +72,7 @@ class StageView {
   #from: Map<string, Area> | null = null;
   #wasOutline = false;
   #hasBegun = false;
-  #lighting = new AbortController();
-  /** The translation whose first word and heads have been highlighted. */
-  #opened: Translated | null = null;
+  #light: () => void;
 
   constructor(app: App) {
     this.#app = app;
@@ -96,9 +92,10 @@ class StageView {
       compare: () => this.#compare(),
       focusFigure: () => this.#figure.svg.focus(),
     });
+    this.#light = createLighting(app);
     this.#draw = latestOnly(
       app.signal,
-      () => this.#numbers(),
+      () => shownNumbers(app, this.#player.act?.row ?? null),
       (numbers) => this.#show(numbers),
     );
     this.#compose();
@@ -124,7 +121,6 @@ class StageView {
     const app = this.#app;
     const [figure, player] = [this.#figure, this.#player];
     app.on(SHOWN, (_, changed) => this.#follow(changed));
-    app.signal.addEventListener("abort", () => this.#lighting.abort(), { once: true });
     app.on(["busy"], ({ busy }) => (this.element.ariaBusy = String(busy)));
     app.on(["zoom"], () => this.#openZoom());
     const turner = new Turner(app, {
@@ -147,20 +143,6 @@ class StageView {
     this.#redraw();
   }
 
-  /** Highlights the word and heads with which a sentence opens, once for each translation. */
-  #light() {
-    const { current } = this.#app.result;
-    if (this.#app.changed || this.#opened === current) return;
-    this.#opened = current;
-    this.#lighting.abort(); // the sentence that is being measured has been replaced
-    this.#lighting = new AbortController();
-    const { signal } = this.#lighting;
-    const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
-    if (this.#app.state.sentence in this.#app.payload.openings) return light();
-    const timer = setTimeout(light, REST); // measuring takes seconds
-    signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the trace in memory
-  }
-
   // Drawing
 
   /** Returns the areas of the outline's boxes on the plane. */
@@ -177,13 +159,6 @@ class StageView {
       () => this.#light(),
       (error) => this.#app.complain(messageOf(error)),
     );
-  }
-
-  async #numbers() {
-    const app = this.#app;
-    const row = this.#player.act?.row ?? (await litRow(app));
-    const numbers = await stageNumbers(app, row, MOST_CANDIDATES);
-    return this.#player.act ? numbers : withSecond(app, warmed(app, numbers));
   }
 
   #show(numbers: StageNumbers) {

@@ -137,113 +137,120 @@ export function crossing(pen: Pen) {
   return pointOf(lookOf(pen, "cross"), pen.numbers.at.cross).y;
 }
 
+/** A word on the figure: where it stands, and how it looks. */
+interface Word {
+  /** The stack that reads the word, or "output" for a written word. */
+  stack: Stack | "output";
+  place: StackPlace;
+  column: number;
+  /** The height of the line. */
+  line: number;
+  token: string;
+  style: TextStyle;
+  /** Whether the word has a coloured background. */
+  isPill?: boolean;
+  /** Whether only the first of two translations has the word. */
+  isOwn?: boolean;
+}
+
 /** Draws the words that the stacks read and, on a wide stage, the words that the decoder writes. */
 export function drawWords(pen: Pen) {
   const { geometry, numbers } = pen;
-  const { translated, row, source, second } = numbers;
-  const isOwn = (seats: Seat[] | undefined, column: number) =>
-    seats !== undefined && !seats.some((one) => one.column === column && !one.isOwn);
-  const { encoder, decoder, written } = geometry;
-  const word = (
-    stack: Stack | "output",
-    place: StackPlace,
-    column: number,
-    line: number,
-    token: string,
-    style: TextStyle,
-    pill = false,
-    isOwn = false,
-  ) => {
-    const x = place.columns.at[column];
-    const y = line + (stack === "output" ? -1 : 1) * place.columns.out[column];
-    const name = tokenName(token, pen.t);
-    const width = place.columns.width[column];
-    const shown = place.columns.shown[column] || pill;
-    const size = pen.wordSize;
-    const wide = pen.measure(name, size, 650) + 12;
-    const tall = size + 9;
-    return drawing(
-      "g",
-      {
-        class: "gfs-word",
-        "data-word": stack,
-        "data-column": column,
-        ...pressable(name),
-      },
-      drawing("rect", { x: x - width / 2, y: y - 13, width, height: 26, fill: "transparent" }),
-      pill &&
-        drawing("rect", {
-          x: x - wide / 2,
-          y: y - tall / 2,
-          width: wide,
-          height: tall,
-          rx: tall / 2,
-          fill: "var(--tgt)",
-        }),
-      !shown && text(x, y, width > 14 ? "…" : "·", { anchor: "middle", fill: "var(--ink3)" }),
-      shown &&
-        text(x, y, drawing("tspan", { direction: "auto", ...(isOwn && { class: "gfs-first" }) }, name), {
+  const { row, source, translated } = numbers;
+  const read = [...sourceWords(pen), ...targetWords(pen)].map((one) => drawWord(pen, one));
+  if (geometry.narrow)
+    return read.filter((_, at) => at === source || at === translated.sourceTokens.length + row);
+  return [...read, ...writtenWords(pen).map((one) => drawWord(pen, one)), wordBefore(pen)];
+}
+
+/** Returns whether only the first translation has the word of a column. */
+function isOwn(seats: Seat[] | undefined, column: number) {
+  return seats !== undefined && !seats.some((one) => one.column === column && !one.isOwn);
+}
+
+/** Returns the colour of a word that is not highlighted. */
+const quiet = (token: string) => (/^<.*>$/.test(token) ? "var(--ink3)" : "var(--ink)");
+
+function sourceWords({ geometry: { encoder }, numbers }: Pen): Word[] {
+  const { translated, source, second } = numbers;
+  return translated.sourceTokens.map((token, column) => ({
+    stack: "encoder",
+    place: encoder,
+    column,
+    line: middle(encoder.words),
+    token,
+    style: column === source ? { fill: "var(--src)", weight: 650 } : { fill: quiet(token) },
+    isOwn: isOwn(second?.source, column),
+  }));
+}
+
+function targetWords({ geometry: { decoder }, numbers, written }: Pen): Word[] {
+  const { translated, row } = numbers;
+  const known = translated.targetTokens.slice(0, written === null ? undefined : Math.min(row, written) + 1);
+  return known.map((token, column) => ({
+    stack: "decoder",
+    place: decoder,
+    column,
+    line: middle(decoder.words),
+    token,
+    style:
+      column === row
+        ? { fill: "var(--tgt)", weight: 650 }
+        : { fill: column > row ? "var(--ink3)" : quiet(token) },
+  }));
+}
+
+function writtenWords({ geometry: { decoder, written: line }, numbers, written }: Pen): Word[] {
+  const { translated, row, second } = numbers;
+  const known = translated.outputTokens.slice(0, written === null ? undefined : Math.max(0, written));
+  return known.map((token, column) => ({
+    stack: "output",
+    place: decoder,
+    column,
+    line: middle(line),
+    token,
+    style:
+      column === row
+        ? { fill: "var(--paper)", weight: 650 }
+        : { fill: column > row ? "var(--ink3)" : "var(--ink)" },
+    isPill: column === row,
+    isOwn: isOwn(second?.written, column),
+  }));
+}
+
+function drawWord(
+  pen: Pen,
+  { stack, place, column, line, token, style, isPill = false, isOwn = false }: Word,
+) {
+  const x = place.columns.at[column];
+  const y = line + (stack === "output" ? -1 : 1) * place.columns.out[column];
+  const name = tokenName(token, pen.t);
+  const width = place.columns.width[column];
+  const shown = place.columns.shown[column] || isPill;
+  const size = pen.wordSize;
+  const wide = pen.measure(name, size, 650) + 12;
+  const tall = size + 9;
+  const around = { x: x - wide / 2, y: y - tall / 2, width: wide, height: tall, rx: tall / 2 };
+  return drawing(
+    "g",
+    { class: "gfs-word", "data-word": stack, "data-column": column, ...pressable(name) },
+    drawing("rect", { x: x - width / 2, y: y - 13, width, height: 26, fill: "transparent" }),
+    isPill && drawing("rect", { ...around, fill: "var(--tgt)" }),
+    shown
+      ? text(x, y, drawing("tspan", { direction: "auto", ...(isOwn && { class: "gfs-first" }) }, name), {
           anchor: "middle",
           size,
           ...style,
-        }),
-    );
-  };
-  const quiet = (token: string) => (/^<.*>$/.test(token) ? "var(--ink3)" : "var(--ink)");
-  const made = [
-    ...translated.sourceTokens.map((token, at) =>
-      word(
-        "encoder",
-        encoder,
-        at,
-        middle(encoder.words),
-        token,
-        at === source ? { fill: "var(--src)", weight: 650 } : { fill: quiet(token) },
-        false,
-        isOwn(second?.source, at),
-      ),
-    ),
-    ...translated.targetTokens
-      .slice(0, pen.written === null ? undefined : Math.min(row, pen.written) + 1)
-      .map((token, at) =>
-        word(
-          "decoder",
-          decoder,
-          at,
-          middle(decoder.words),
-          token,
-          at === row
-            ? { fill: "var(--tgt)", weight: 650 }
-            : { fill: at > row ? "var(--ink3)" : quiet(token) },
-        ),
-      ),
-  ];
-  if (geometry.narrow)
-    return made.filter((_, at) => at === source || at === translated.sourceTokens.length + row);
-  const output = translated.outputTokens
-    .slice(0, pen.written === null ? undefined : Math.max(0, pen.written))
-    .map((token, at) =>
-      word(
-        "output",
-        decoder,
-        at,
-        middle(written),
-        token,
-        at === row
-          ? { fill: "var(--paper)", weight: 650 }
-          : { fill: at > row ? "var(--ink3)" : "var(--ink)" },
-        at === row,
-        isOwn(second?.written, at),
-      ),
-    );
+        })
+      : text(x, y, width > 14 ? "…" : "·", { anchor: "middle", fill: "var(--ink3)" }),
+  );
+}
+
+/** Draws the word that stood at the highlighted position before the changes above the written words, struck out. */
+function wordBefore({ geometry: { decoder, written }, numbers, t }: Pen) {
+  const { row, before } = numbers;
   const [x, y] = [decoder.columns.at[row], middle(written) - 21 - Math.max(...decoder.columns.out)];
-  const was =
-    numbers.before.word !== null &&
-    y > 12 &&
-    text(x, y, tokenName(numbers.before.word, pen.t), {
-      anchor: "middle",
-      fill: "var(--ink3)",
-      kind: "gfs-struck",
-    });
-  return [...made, ...output, was];
+  if (before.word === null || y <= 12) return null;
+  const style = { anchor: "middle", fill: "var(--ink3)", kind: "gfs-struck" } as const;
+  return text(x, y, tokenName(before.word, t), style);
 }
