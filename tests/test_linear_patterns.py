@@ -189,6 +189,7 @@ USER = {
     "recasing._ACCENTS": (lambda text: recasing.lowered(text, "el"), repeated("α\u0301", "\u0301", "a\u0301")),
     "recasing._ODD": (recasing._ODD.search, repeated("a", "\u00ad")),
     "recasing._NO_CASE": (recasing._NO_CASE.search, repeated("a", "ა")),
+    "recasing._QUOTED": (recasing._QUOTED.search, repeated('!"', '!" ', " ", '"')),
     "recasing._TONOS": (lambda text: recasing.in_capitals(text, "el"), repeated("α\u0301", "\u0301", "ά")),
     "recasing._WORD": (
         lambda text: recasing.case_of(text, recasing.Spellings(["Cat"])),

@@ -51,7 +51,7 @@ def usual(line, table, *, capital=True, kept=()):
         ("2 CATS SLEEP", ENGLISH, "2 cats sleep"),
         ("coo\u00adking in lon\u00addon", ENGLISH, "Cooking in London"),
         ("WA\u0308HREND DER KATZEN", GERMAN, "Während der katzen"),
-        ('"are you there?" - "no. not me!" he said', ENGLISH, '"Are you there?" - "No. Not me!" He said'),
+        ('"are you there?" - "no. not me!" he said', ENGLISH, '"Are you there?" - "No. Not me!" he said'),
         ("IT COSTS 3.50 EUROS, ETC.", ENGLISH, "It costs 3.50 euros, etc."),
         ("ᲗᲑᲘᲚᲘᲡᲘ ᲐᲠᲘᲡ THE CITY", ENGLISH, "ᲗᲑᲘᲚᲘᲡᲘ ᲐᲠᲘᲡ the city"),
         ("القاهرة 東京 THE CITY", ENGLISH, "القاهرة 東京 the city"),
@@ -127,6 +127,11 @@ def test_words_that_the_table_lacks_are_written_as_most_words_with_their_ending(
     assert Spellings(table.forms, "de").usual("rechnung") == "Rechnung"
     assert Spellings(["-Ung", "-rung"], "de").usual("VORSPRUNG") == "vorsprung"  # the longest ending decides
     assert Spellings(["-İş"], "tr").usual("İLERLEYİŞ") == "İlerleyiş"
+
+
+def test_a_known_word_is_no_other_word_with_accents():
+    table = Spellings.of(["in der Nähe, in der Nähe", "ganz nahe, ganz nahe"], "de")
+    assert (table.usual("nahe"), table.usual("nähe")) == ("nahe", "Nähe")
 
 
 def test_a_joined_table_keeps_its_own_endings():

@@ -50,6 +50,8 @@ _BETWEEN = frozenset(" \t\u00a0,'’-/&+")
 """Characters between two words of one sentence."""
 _ENDS = frozenset(".!?…")
 """Characters at the end of a sentence, if white space follows."""
+_QUOTED = re.compile(r"""[!?…]['"’”“»«]\s*$""")
+"""The end of a quoted question or exclamation."""
 _ACCENTS = re.compile("(?<=[A-Za-z\u0370-\u03ff\u1f00-\u1fff])[\u0300-\u036f]+")
 _TONOS = re.compile("(?<=[\u0370-\u03ff])[\u0300\u0301\u0342]+")
 
@@ -74,14 +76,17 @@ class Spellings:
         for word, count in words.items():
             seen[lowered(word, language)][word] += count
         usual = {lower: forms.most_common(1)[0] for lower, forms in seen.items()}
-        endings = cls(_endings({lower: form for lower, (form, _) in usual.items()}), language)
         wanted = Counter[str]()
         for lower, (form, count) in usual.items():
             is_accented = _bare(lower) != lower and _bare(lower) not in usual
-            is_unlike_others = form == lower != endings.usual(lower)
-            if (count >= LEAST_SEEN and (form != lower or is_accented)) or is_unlike_others:
+            if count >= LEAST_SEEN and (form != lower or is_accented):
                 wanted[form] = count
-        return cls(_first(chain(endings.forms, (form for form, _ in wanted.most_common()))), language)
+        endings = [*_endings({lower: form for lower, (form, _) in usual.items()})]
+        guessed = cls(chain(endings, wanted), language)
+        for lower, (form, count) in usual.items():
+            if form == lower != guessed.usual(lower):
+                wanted[form] = count
+        return cls(_first(chain(endings, (form for form, _ in wanted.most_common()))), language)
 
     def joined(self, others: Iterable[str]) -> "Spellings":
         """Return a table that also has others' spellings of words that this table does not know."""
@@ -265,6 +270,10 @@ def _plain(word: str) -> str:
 
 
 def _ends_sentence(between: str) -> bool:
-    """Return whether a sentence ends between two words; a span may stand there, too."""
-    marks = [*takewhile(lambda one: not one.isalnum(), reversed(between))]
-    return not _ENDS.isdisjoint(marks) and any(map(str.isspace, marks))
+    """Return whether a sentence ends between two words; a span may stand there, too.
+
+    After a question in quotation marks, the sentence around it may go on: “Who is it?” she asked.
+    """
+    marks = "".join(reversed([*takewhile(lambda one: not one.isalnum(), reversed(between))]))
+    has_end = not _ENDS.isdisjoint(marks) and any(map(str.isspace, marks))
+    return has_end and not _QUOTED.search(marks)
