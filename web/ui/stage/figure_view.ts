@@ -8,7 +8,7 @@ import { wavesOn } from "./embedding_reading.ts";
 import { fly } from "./flight.ts";
 import { geometryOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
-import { LAYERS } from "./layers.ts";
+import { ABOVE, LAYERS, RISING } from "./layers.ts";
 import { changedWords, planOf } from "./plan.ts";
 import { clipOf } from "./play.ts";
 import { veilOf } from "./veil.ts";
@@ -36,7 +36,7 @@ export class FigureView {
   pen: Pen | null = null;
   #app: App;
   #player: Player;
-  #groups = new Map(LAYERS.map(({ name }) => [name, drawing("g", { class: `gfs-g-${name}` })]));
+  #groups = new Map(Object.keys(LAYERS).map((name) => [name, drawing("g", { class: `gfs-g-${name}` })]));
   /** The groups that appear step by step in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #veil = drawing("g", { class: "gfs-veil" });
@@ -51,10 +51,10 @@ export class FigureView {
   constructor(app: App, player: Player) {
     this.#app = app;
     this.#player = player;
-    for (const { name, rises } of LAYERS)
-      (rises ? this.#risen : this.svg).append(this.#groups.get(name) as SVGGElement);
-    const above = this.#groups.get("loops") as SVGGElement;
-    for (const group of [this.#risen, this.#veil]) this.svg.insertBefore(group, above);
+    for (const [name, group] of this.#groups) {
+      if (name === Object.keys(ABOVE)[0]) this.svg.append(this.#risen, this.#veil);
+      (name in RISING ? this.#risen : this.svg).append(group);
+    }
     this.svg.append(this.#flying);
   }
 
@@ -102,12 +102,11 @@ export class FigureView {
   drawParts(names: string[] | null = null) {
     const { pen } = this;
     if (!pen) return;
-    for (const { name, draw } of LAYERS) {
+    for (const [name, group] of this.#groups) {
       if (names && !names.includes(name)) continue;
-      const group = this.#groups.get(name) as SVGGElement;
       const family =
         name === "look" && group.contains(document.activeElement) && handleOf(document.activeElement);
-      refill(group, draw(pen));
+      refill(group, LAYERS[name](pen));
       if (family) group.querySelector<SVGElement>(`[data-family=${family}]`)?.focus();
     }
   }

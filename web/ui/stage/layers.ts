@@ -9,29 +9,28 @@ import { drawTiles, drawWaves } from "./vectors.ts";
 import type { Child } from "../types.ts";
 import type { Pen } from "./pen.ts";
 
-interface Layer {
-  name: string;
-  draw(pen: Pen): Child;
-  /** Whether the group appears step by step in Play, because it shows what is computed. */
-  rises?: true;
-}
+type Layers = Record<string, (pen: Pen) => Child>;
 
-export const LAYERS: Layer[] = [
-  { name: "ground", draw: drawGround },
-  { name: "strands", draw: drawStrands, rises: true },
-  { name: "ribbons", draw: drawRibbons, rises: true },
-  { name: "arcs", draw: drawArcs, rises: true },
-  { name: "tiles", draw: drawTiles, rises: true },
-  { name: "waves", draw: drawWaves, rises: true },
-  { name: "lit", draw: drawLitStrands, rises: true },
-  { name: "linear", draw: drawLinear, rises: true },
-  { name: "softmax", draw: drawSoftmax, rises: true },
-  { name: "guesses", draw: drawGuesses, rises: true },
-  { name: "look", draw: drawLook, rises: true },
-  { name: "loops", draw: drawLoops },
-  { name: "second", draw: drawSecond },
-  { name: "heads", draw: drawHeads },
-  { name: "names", draw: drawNames },
-  { name: "why", draw: drawWhy },
-  { name: "words", draw: drawWords },
-];
+const BELOW: Layers = { ground: drawGround };
+/** The groups that appear step by step in Play, because they show what is computed. */
+export const RISING: Layers = {
+  strands: drawStrands,
+  ribbons: drawRibbons,
+  arcs: drawArcs,
+  tiles: drawTiles,
+  waves: drawWaves,
+  lit: drawLitStrands,
+  linear: drawLinear,
+  softmax: drawSoftmax,
+  guesses: drawGuesses,
+  look: drawLook,
+};
+export const ABOVE: Layers = {
+  loops: drawLoops,
+  second: drawSecond,
+  heads: drawHeads,
+  names: drawNames,
+  why: drawWhy,
+  words: drawWords,
+};
+export const LAYERS: Layers = { ...BELOW, ...RISING, ...ABOVE };
