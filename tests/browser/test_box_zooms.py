@@ -9,8 +9,8 @@ import torch
 
 from browser.test_attention_zoom import PREFIX
 from browser.test_segments import Read
-from browser.waiting import rest, until
-from browser.zooms import DESK, SENTENCE, notes, number, open_box, shown, strip, trace_of, value
+from browser.waiting import rest, settled, until
+from browser.zooms import DESK, FRAMES, SENTENCE, notes, number, open_box, shown, strip, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 from tiers import in_tiers
 
@@ -311,6 +311,42 @@ def test_a_recorded_sum_shows_all_but_the_guesses(make_translator, explore, open
 
 
 # The frame that all opened boxes share
+
+LAID_OUT = """() => {
+  const scroll = document.querySelector(".gfz-scroll");
+  const named = [...document.querySelector(".gfz-whole").children].filter((one) => !one.matches("svg, p, .gfz-facts"));
+  const places = named.map((one) => one.getBoundingClientRect());
+  const inside = scroll.getBoundingClientRect();
+  const wrong = [];
+  places.forEach((place, at) => {
+    const text = named[at].outerHTML.slice(0, 80);
+    if (place.left < inside.left || place.right > inside.right + 1) wrong.push(`outside: ${text}`);
+    for (const other of places.slice(at + 1)) {
+      const across = Math.min(place.right, other.right) - Math.max(place.left, other.left);
+      const down = Math.min(place.bottom, other.bottom) - Math.max(place.top, other.top);
+      if (across > 1 && down > 1) wrong.push(`overlaps: ${text}`);
+    }
+  });
+  for (const one of document.querySelectorAll(".gfz-whole .gfz-strip"))
+    if (one.clientHeight < 11 || !one.querySelector("path").hasAttribute("d")) wrong.push(`not drawn: ${one.dataset.stop}`);
+  if (scroll.scrollHeight > scroll.clientHeight || scroll.scrollWidth > scroll.clientWidth) wrong.push("it scrolls");
+  return wrong;
+}"""
+"""A script that returns what is wrong with the layout of an opened box."""
+LAPTOP = {"width": 1280, "height": 720}
+
+
+@pytest.mark.parametrize(
+    "box", [NETWORK, f"{NETWORK}.add", "decoder.layers.1.cross_attention", "encoder.embedding", "decoder.softmax"]
+)
+@pytest.mark.parametrize("size", [dict(zip(("width", "height"), DESK, strict=True)), LAPTOP], ids=["desk", "laptop"])
+def test_the_parts_of_a_box_stand_apart_and_fit_the_window(opened, box, size):
+    page = opened(box)
+    page.set_viewport_size(size)
+    page.evaluate(FRAMES)
+    settled(page)
+    assert page.evaluate(LAID_OUT) == []
+    assert page.locator(".gfz-outside text").count() == 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import ts from "typescript";
 
 const WEB = join(import.meta.dirname, "..");
 /** The files in circles, the functions and files that are too long, the longest function, the most imports of a file. */
-const MOST = { circles: 0, long: 19, longest: 327, files: 1, imports: 23, names: 10 };
+const MOST = { circles: 0, long: 13, longest: 105, files: 1, imports: 23, names: 10 };
 const [FUNCTION, FILE] = [60, 450]; // lines, without blank lines and comments
 
 const files = globSync("ui/**/*.ts", { cwd: WEB }).sort();

@@ -26,6 +26,8 @@ test("the plane fills the window's width, and its height from 504 px", () => {
     assert.ok(Math.abs(plane.height * plane.scale - height) < 1);
   }
   assert.equal(planeOf(1024, false, 300).height, 720); // the page scrolls
+  const { height, scale } = planeOf(1280, false, 720, 4);
+  assert.deepEqual([height, height * scale], [720 + 4 * 42, 720]); // norms of their own need room
 });
 
 test("a window without room for both stacks side by side has a figure that is not scaled", () => {

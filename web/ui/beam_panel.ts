@@ -24,13 +24,13 @@ const LARGEST_BEAM = 8;
 /** Returns the panel as an element. */
 export function createBeamPanel(app: App) {
   const state: State = { alpha: app.state.search.lengthPenalty, pruned: 2, looked: null };
-  const bar = element("div", { class: "gf-controls" });
+  const bar = element("div", "gf-controls");
   const about = note();
   const tree = new BeamTree(app, look);
-  const details = element("div", { class: "gf-path" });
+  const details = element("div", "gf-path");
   const ranking = element("div");
   const again = button("", () => searchAgain(app, { lengthPenalty: state.alpha }));
-  const list = element("div", { class: "gf-scroll" });
+  const list = element("div", "gf-scroll");
   const body = element("div", {}, bar, about, tree.element, details, ranking);
   const dialog = element("dialog", {
     class: "gf-dialog",
@@ -39,7 +39,8 @@ export function createBeamPanel(app: App) {
       draw();
     },
   });
-  const panel = element("div", { class: "gf-beam" }, body, dialog);
+  const panel = element("div", "gf-beam", body, dialog);
+  let drawn = 0;
 
   const decoding = () => ({ ...app.engine.decoding, length_penalty: state.alpha });
   const ended = () => rankedEnds(app.result.current.search.tree, decoding());
@@ -53,36 +54,20 @@ export function createBeamPanel(app: App) {
 
   function fill() {
     const { beamSize } = app.state.search;
-    const sizes = Array.from({ length: Math.max(LARGEST_BEAM, beamSize) }, (_, at) => String(at + 1));
-    const resize = (next: string) => searchAgain(app, { beamSize: Number(next) });
-    const size = chooser(
-      app.t("beam.size"),
-      sizes.map((one) => [one, one] as const),
-      String(beamSize),
-      resize,
-    );
-    const kinds: [string, string][] = [
-      ["0", app.t("beam.pruned.none")],
-      ["2", app.t("beam.pruned.best")],
-      ["Infinity", app.t("beam.pruned.all")],
-    ];
-    const larger = named(button("⤢", enlarge, { className: "gf-larger" }), app.t("beam.larger"));
     refill(
       bar,
-      app.engine.live !== false && element("label", {}, app.t("beam.size"), size),
-      chooser(app.t("beam.show"), kinds, String(state.pruned), (next) => {
-        state.pruned = Number(next);
+      app.engine.live !== false && sizeChooser(app),
+      prunedChooser(app, state.pruned, (next) => {
+        state.pruned = next;
         draw();
       }),
-      larger,
+      named(button("⤢", enlarge, { className: "gf-larger" }), app.t("beam.larger")),
       saveMenu(app, "beam", () => elementSvg(app, tree.element, kind)),
     );
     const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
     about.textContent = `${kind} ${app.t("beam.legend")}`;
     again.textContent = app.t("beam.again");
-    const range = { low: Math.min(0, state.alpha), high: Math.max(2, state.alpha), step: 0.05 };
-    const written = (value: number) => numberText(value, 2);
-    const alpha = slider("α", { ...range, value: state.alpha, written }, (value) => {
+    const alpha = alphaSlider(state.alpha, (value) => {
       state.alpha = value;
       state.looked = null; // lets the view follow the best path again
       draw();
@@ -99,7 +84,8 @@ export function createBeamPanel(app: App) {
   }
 
   function draw() {
-    if (!body.clientWidth) return; // a hidden panel is drawn when it is opened
+    drawn = body.clientWidth;
+    if (!drawn) return; // a hidden panel is drawn when it is opened
     const { search } = app.result.current;
     const ends = ended();
     again.disabled = state.alpha === app.state.search.lengthPenalty;
@@ -125,11 +111,40 @@ export function createBeamPanel(app: App) {
     fill();
   });
   app.on(["busy"], ({ busy }) => (panel.ariaBusy = String(busy)));
-  app.on(["layout"], draw);
   app.on(["language"], fill);
-  app.on(["panel"], () => queueMicrotask(draw)); // later, when the panel has become visible
+  const observer = new ResizeObserver(() => drawn !== body.clientWidth && draw());
+  observer.observe(body);
+  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   fill();
   return panel;
+}
+
+/** Returns a list that chooses the size of the beam, and searches again. */
+function sizeChooser(app: App) {
+  const { beamSize } = app.state.search;
+  const sizes = Array.from({ length: Math.max(LARGEST_BEAM, beamSize) }, (_, at) => String(at + 1));
+  const list = chooser(
+    app.t("beam.size"),
+    sizes.map((one) => [one, one] as const),
+    String(beamSize),
+    (next) => searchAgain(app, { beamSize: Number(next) }),
+  );
+  return element("label", {}, app.t("beam.size"), list);
+}
+
+/** Returns a list that chooses how many pruned candidates are shown per step. */
+function prunedChooser(app: App, pruned: number, choose: (pruned: number) => void) {
+  const kinds: [string, string][] = [
+    ["0", app.t("beam.pruned.none")],
+    ["2", app.t("beam.pruned.best")],
+    ["Infinity", app.t("beam.pruned.all")],
+  ];
+  return chooser(app.t("beam.show"), kinds, String(pruned), (next) => choose(Number(next)));
+}
+
+function alphaSlider(value: number, change: (value: number) => void) {
+  const range = { low: Math.min(0, value), high: Math.max(2, value), step: 0.05 };
+  return slider("α", { ...range, value, written: (one) => numberText(one, 2) }, change);
 }
 
 function searchAgain(app: App, search: Partial<Search>) {
@@ -172,16 +187,9 @@ function pathDetails(app: App, nodes: TreeNode[], id: number, decoding: Decoding
       element("b", {}, element("bdi", {}, textOf(app, path) || "–")),
       ` · ${app.t(`beam.${node.state}`)}`,
     ),
-    element(
-      "p",
-      { class: "gf-sum" },
-      "log p = ",
-      ...terms.flatMap((term) => [term, " "]),
-      "= ",
-      element("b", {}, sum),
-    ),
+    element("p", "gf-sum", "log p = ", ...terms.flatMap((term) => [term, " "]), "= ", element("b", {}, sum)),
     node.state === "finished"
-      ? element("p", { class: "gf-mono" }, formula, element("b", {}, score))
+      ? element("p", "gf-mono", formula, element("b", {}, score))
       : remark(app.t(`beam.${node.state}.about`)),
   ];
 }
@@ -208,7 +216,7 @@ function rankingTable(app: App, ends: End[], look: (id: number) => void) {
   );
   return element(
     "table",
-    { class: "gf-table gf-ranking" },
+    "gf-table gf-ranking",
     element("thead", {}, element("tr", {}, heads)),
     element("tbody", {}, rows),
   );

@@ -31,10 +31,10 @@ export class BeamTree {
   /** Whether the steps run from left to right instead of from top to bottom. */
   #sideways = false;
   #lines = drawing("svg", { "aria-hidden": "true" });
-  #looked = drawing("path", { class: "gf-edge gf-edge-looked" });
+  #looked = drawing("path", "gf-edge gf-edge-looked");
   #holder = element("div", { class: "gf-tree", role: "tree" });
   #note = note();
-  element = element("div", {}, element("div", { class: "gf-treebox" }, this.#holder), this.#note);
+  element = element("div", {}, element("div", "gf-treebox", this.#holder), this.#note);
 
   constructor(app: App, look: (id: number) => void) {
     this.#app = app;

@@ -122,6 +122,11 @@ export function isBox(config: ModelConfig, name: string) {
 
 // Segments
 
+/** Returns how many norms of the decoder are boxes of their own: with the norm first, one for each sub-layer. */
+export function ownNorms({ isPreNorm, hasFinalNorm }: Shape) {
+  return (isPreNorm ? 3 : 0) + Number(hasFinalNorm);
+}
+
 /** Returns the box in which a segment opens; null for a panel that is not a segment. */
 export function boxOfPanel(config: ModelConfig, panel: string) {
   if (!Object.hasOwn(SEGMENTS, panel)) return null;

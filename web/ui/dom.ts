@@ -1,14 +1,18 @@
 // Functions that create elements. The page never parses HTML, so text is always inserted as text.
 import type { Child, Properties } from "./types.ts";
 
-/** Returns a new element. Properties `on…` become listeners; `class`, `data-…` and `aria-…` become attributes. */
+/**
+ * Returns a new element. `properties`: the element's classes as a text, or its properties, of which `on…` become
+ * listeners, and `class`, `data-…` and `aria-…` become attributes.
+ */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
-  properties: Properties = {},
+  properties: Properties | string = {},
   ...children: Child[]
 ): HTMLElementTagNameMap[Tag] {
   const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
+  const all = typeof properties === "string" ? { class: properties } : properties;
+  for (const [name, value] of Object.entries(all)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (name in made && !name.includes("-") && name !== "list" && name !== "role")
@@ -21,7 +25,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
 
 /** Returns a paragraph in the quiet style of notes. */
 export function note(...content: Child[]) {
-  return element("p", { class: "gf-note" }, content);
+  return element("p", "gf-note", content);
 }
 
 /** Replaces an element's children. */
@@ -127,7 +131,7 @@ export function hint(text: string, about: string) {
 /** Returns a menu that opens under its button; Escape closes it. */
 export function menu(className: string) {
   const summary = element("summary");
-  const choices = element("div", { class: "gf-choices" });
+  const choices = element("div", "gf-choices");
   // menus of the same name close each other
   const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices);
   details.addEventListener("keydown", (event) => {

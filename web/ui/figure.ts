@@ -4,13 +4,14 @@ import type { Child } from "./types.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Returns a new SVG element with these attributes. */
+/** Returns a new SVG element with these attributes, or with these classes if they are a text. */
 export function drawing<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
-  attributes: Record<string, string | number> = {},
+  attributes: Record<string, string | number> | string = {},
   ...children: Child[]
 ): SVGElementTagNameMap[Tag] {
-  const made = withAttributes(document.createElementNS(SVG, tag), attributes);
+  const all = typeof attributes === "string" ? { class: attributes } : attributes;
+  const made = withAttributes(document.createElementNS(SVG, tag), all);
   made.append(...nodesOf(children));
   return made;
 }
@@ -28,7 +29,7 @@ export function pressable(label: string) {
 
 /** Returns a remark in small type. */
 export function remark(...content: Child[]) {
-  return element("span", { class: "gf-note" }, ...content);
+  return element("span", "gf-note", ...content);
 }
 
 /** Returns a slider with a label and its current number; `written` formats the number. */
@@ -43,7 +44,7 @@ export function slider(
   }: { low: number; high: number; step?: number; value: number; written?: (value: number) => string },
   onchange: (value: number) => void,
 ) {
-  const number = element("output", { class: "gf-mono" }, written(value));
+  const number = element("output", "gf-mono", written(value));
   const input: HTMLInputElement = element("input", {
     type: "range",
     min: low,
@@ -58,5 +59,5 @@ export function slider(
       onchange(Number(input.value));
     },
   });
-  return element("label", { class: "gf-range" }, element("span", {}, label), input, number);
+  return element("label", "gf-range", element("span", {}, label), input, number);
 }

@@ -29,7 +29,7 @@ type Pair = [sine: number, cosine: number];
 
 /** Returns the panel as an element. */
 export function createPositionsPanel(app: App) {
-  const panel = element("div", { class: "gf-positions" });
+  const panel = element("div", "gf-positions");
   const at: Place = { position: 3, shift: 2, pair: 0 };
   const keys = ["position", "shift", "pair"] as const;
 
@@ -88,7 +88,7 @@ export function createPositionsPanel(app: App) {
     refill(
       panel,
       remark(app.t("positions.about")),
-      !app.changes.positions && element("p", { class: "gf-change" }, app.t("positions.off")),
+      !app.changes.positions && element("p", "gf-change", app.t("positions.off")),
       picture.element,
       picture.save,
       ...sliders,
@@ -184,21 +184,16 @@ function demonstration(
       element("b", {}, app.t("positions.chosen", pair, sine, cosine)),
       ` · ${app.t("positions.period", numberText((2 * Math.PI) / frequency, 1))}`,
     ),
-    element(
-      "div",
-      { class: "gf-waves" },
-      waves(of, position, shift),
-      clock(of(position), of(position + shift)),
-    ),
+    element("div", "gf-waves", waves(of, position, shift), clock(of(position), of(position + shift))),
     note(
-      element("span", { class: "gf-now" }, "●"),
+      element("span", "gf-now", "●"),
       ` ${now} · `,
-      element("span", { class: "gf-then" }, "●"),
+      element("span", "gf-then", "●"),
       ` ${then} · ${app.t("positions.key")}`,
     ),
     element(
       "p",
-      { class: "gf-mono" },
+      "gf-mono",
       `${app.t("positions.angle")} = ${shift} / 10000^(${2 * pair}/${width}) = `,
       `${numberText(angle, 4)} rad = ${numberText((angle * 180) / Math.PI, 2)}°`,
     ),
@@ -226,16 +221,11 @@ function demonstration(
 function equation(...terms: [name: string, numbers: number[]][]) {
   return element(
     "div",
-    { class: "gf-equation gf-mono" },
+    "gf-equation gf-mono",
     terms.map(([name, numbers], at) => {
       const cells = numbers.map((value) => element("span", {}, numberText(value)));
       const column = element("span", { class: at ? "gf-column" : "gf-column gf-two" }, cells);
-      const term = element(
-        "div",
-        { class: "gf-term" },
-        element("div", {}, column),
-        element("small", {}, name),
-      );
+      const term = element("div", "gf-term", element("div", {}, column), element("small", {}, name));
       return [["", "·", "=", "≈"][at], term];
     }),
   );

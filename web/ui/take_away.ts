@@ -154,7 +154,7 @@ export function pictureSvg(app: App, picture: Picture, place: Element) {
 
 /** Returns the colours of the light theme, for pictures on paper. `place`: an element of the view. */
 function lightColours(place: Element): Colours {
-  const inner = element("div", { class: "gf-stage-root" });
+  const inner = element("div", "gf-stage-root");
   const probe = element("div", { class: "glassformer", hidden: true }, inner);
   place.closest("[data-theme]")?.parentElement?.append(probe); // outside the view, whose theme may be dark
   const colours = coloursAt(inner);

@@ -39,7 +39,7 @@ export function createTrainingPanel(app: App) {
     panel.logarithmic = !panel.logarithmic;
     fill();
   });
-  const below = element("p", { class: "gf-row gf-note" }, legend, logarithmic);
+  const below = element("p", "gf-row gf-note", legend, logarithmic);
   let playing: ReturnType<typeof setTimeout> | undefined; // the timer of the next checkpoint
 
   const choose = (place: number) => tryChange(app, { checkpoint: steps[place] });
@@ -78,7 +78,7 @@ export function createTrainingPanel(app: App) {
     slider.ariaLabel = app.t("training.slider");
     slider.ariaValueText = stepName(app, steps[place]);
     play.textContent = app.t(playing === undefined ? "training.play" : "training.pause");
-    if (!controls.hasChildNodes()) refill(controls, element("div", { class: "gf-row" }, play, slider));
+    if (!controls.hasChildNodes()) refill(controls, element("div", "gf-row", play, slider));
     const advice = note(app.t("training.try"));
     refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
   }
@@ -91,7 +91,7 @@ export function createTrainingPanel(app: App) {
   app.on(["panel"], ({ panel }) => panel !== "training" && stop());
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
-  return element("div", { class: "gf-training" }, chart, below, controls, status, table);
+  return element("div", "gf-training", chart, below, controls, status, table);
 }
 
 function howToGet(app: App): Child[] {
@@ -135,13 +135,13 @@ function visitedTable({ app, steps, visited }: Panel) {
       "tr",
       { class: now ? "gf-current" : "", "aria-current": now ? "true" : null },
       element("th", { scope: "row" }, stepName(app, step)),
-      element("td", { class: "gf-text" }, element("bdi", {}, text)),
+      element("td", "gf-text", element("bdi", {}, text)),
       element("td", {}, logProb),
     );
   };
   return element(
     "table",
-    { class: "gf-table gf-visited" },
+    "gf-table gf-visited",
     element("caption", {}, app.t("training.visited")),
     element(
       "thead",
@@ -190,8 +190,7 @@ function curveNames(app: App) {
   const { loss, validation } = app.payload.curve;
   const kinds = { loss, validation, kept: app.payload.checkpoints };
   return Object.entries(kinds).map(
-    ([name, list]) =>
-      list.length > 0 && element("span", { class: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
+    ([name, list]) => list.length > 0 && element("span", `gf-key gf-key-${name}`, app.t(`training.${name}`)),
   );
 }
 

@@ -43,7 +43,7 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
   const closing = new AbortController(),
     earlier = globalThis.glassformer;
   claimLink(closing.signal);
-  const root = element("div", { class: "glassformer" });
+  const root = element("div", "glassformer");
   refill(el, element("style", {}, payload.styles), root);
   let app: App | null = null;
   const made = createApp(payload, host, closing.signal);
@@ -135,7 +135,7 @@ function build(root: HTMLElement, app: App) {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
-  refill(root, element("div", { class: "gf-problem" }, problems), figure.element, scene, outline);
+  refill(root, element("div", "gf-problem", problems), figure.element, scene, outline);
   watchSize(root, app);
   return () => {
     root.append(createNumbers(app), createTask(app));

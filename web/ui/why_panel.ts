@@ -39,7 +39,7 @@ interface PartRow {
 
 /** Returns the panel as an element. */
 export function createWhyPanel(app: App) {
-  const holder = element("div", { class: "gf-why" });
+  const holder = element("div", "gf-why");
   let left = new AbortController();
 
   async function draw() {
@@ -93,11 +93,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   const direct =
     app.engine.live === false ? null : await directParts(app.engine, known.translated, known.asked);
   if (signal.aborted) return;
-  const [progress, parts, sources] = [
-    element("div", { class: "gf-measured" }),
-    element("div"),
-    element("div"),
-  ];
+  const [progress, parts, sources] = [element("div", "gf-measured"), element("div"), element("div")];
   const say = verdict(app, known);
   refill(holder, heading(app, known, say), progress, parts, sources);
   if (!direct) return refill(parts, note(app.t("why.recorded")));
@@ -375,7 +371,7 @@ function partLabel(app: App, name: string) {
   if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
   const open = () => openPoint(app, name, `${name}.output`, 0);
   const opener = button(app.t("why.part.network", layer), open, { className: "gf-link" });
-  return element("span", { class: "gf-head" }, opener);
+  return element("span", "gf-head", opener);
 }
 
 function signedBar(value: number): Bar {
@@ -387,7 +383,7 @@ function entropyLine(app: App, logs: Float32Array) {
   const entropy = logs.reduce((sum, one) => (one === -Infinity ? sum : sum - one * Math.exp(one)), 0);
   return element(
     "p",
-    { class: "gf-facts" },
+    "gf-facts",
     hint(app.t("why.entropy", numberText(entropy, 3)), app.t("why.entropy.about")),
   );
 }
@@ -399,7 +395,7 @@ function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
   const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
   const switchOff = named(button("✕", off), `${app.t("why.off")}: ${headName(app, one)}`);
   const name = button(shortHeadName(app, one), open, { className: "gf-link", title: headName(app, one) });
-  return element("span", { class: "gf-head" }, name, switchOff);
+  return element("span", "gf-head", name, switchOff);
 }
 
 /**
@@ -422,12 +418,12 @@ function barTable(
     const made = element("i", { class: one.size < 0 ? "gf-minus" : "" });
     Object.assign(made.style, { width: `${width}%`, left: `${one.size < 0 ? 50 - width : 50}%` });
     const number = element("data", { value: String(one.exact) }, one.text);
-    return [element("td", { class: "gf-bar" }, made), element("td", {}, number)];
+    return [element("td", "gf-bar", made), element("td", {}, number)];
   };
   const heading = (text: string) => element("th", { scope: "col", colSpan: 2 }, text);
   return element(
     "table",
-    { class: `gf-table gf-terms${isPositive ? " gf-positive" : ""}` },
+    `gf-table gf-terms${isPositive ? " gf-positive" : ""}`,
     element("caption", { title: about }, caption),
     columns.length > 0 && element("thead", {}, element("tr", {}, element("td"), columns.map(heading))),
     element(

@@ -28,7 +28,7 @@ export function atChoosers(panel: ChangesPanel, ...parts: (keyof At)[]) {
   };
   return element(
     "div",
-    { class: "gf-fields" },
+    "gf-fields",
     parts.map((part) => {
       const pick = (value: string) => {
         Object.assign(at, { [part]: part === "attention" ? value : Number(value) });

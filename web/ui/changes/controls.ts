@@ -39,7 +39,7 @@ export function wordPress(key: string, word: Child, action: () => unknown, looks
 }
 
 export function row(...children: Child[]) {
-  return element("div", { class: "gf-row" }, children);
+  return element("div", "gf-row", children);
 }
 
 export function tightRow(label: string, ...children: Child[]) {
@@ -87,7 +87,7 @@ export function chips(
 export function chip(app: App, text: string, remove: () => unknown, more?: Child) {
   return element(
     "li",
-    { class: "gf-chip" },
+    "gf-chip",
     element("bdi", {}, text),
     more,
     press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }),
@@ -104,5 +104,5 @@ export function switchRow(
   const box = element("input", { type: "checkbox", checked, disabled });
   box.addEventListener("change", () => set(box.checked));
   const label = element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name));
-  return element("div", { class: "gf-switch" }, label, note(about));
+  return element("div", "gf-switch", label, note(about));
 }

@@ -25,7 +25,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
     };
     const limits = { min: "0", max: "1", step: "0.01", value: String(weights[key]) };
     const slider = keyed(element("input", { type: "range", ...limits, oninput }), `weight ${key}`, token);
-    return element("label", { class: "gf-weight" }, element("bdi", {}, token), slider, shown);
+    return element("label", "gf-weight", element("bdi", {}, token), slider, shown);
   });
   const fill = (rule: (total: number) => (weight: number) => number) => () => {
     written.weights = weights.map(rule(total() || 1));
@@ -34,7 +34,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
   const apply = () => tryChange(app, { overrides: withRow(app, at, weights) });
   return [
     choosers,
-    element("div", { class: "gf-weights" }, sliders),
+    element("div", "gf-weights", sliders),
     sum,
     row(
       press(

@@ -36,7 +36,7 @@ export function headsSection({ app }: ChangesPanel) {
     const title = app.t(`family.${family.id}`);
     return element(
       "div",
-      { class: "gf-heads" },
+      "gf-heads",
       element("h3", {}, title, " ", allOff(names, title)),
       names.map((name, layer) =>
         tightRow(

@@ -56,7 +56,7 @@ export function createChangesPanel(app: App) {
   const sections = SECTION_NAMES.map((id) => folded(panel, group, id, SECTIONS[id]));
   const holder = element(
     "div",
-    { class: "gf-changes" },
+    "gf-changes",
     top,
     sections.map((section) => section.element),
   );
@@ -95,7 +95,7 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
     fill(children: Child[], active: ActiveChange[]) {
       const { app } = panel,
         count = active.filter(({ section }) => section === id).length;
-      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { class: "gf-count" }, count));
+      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", "gf-count", count));
       about.textContent = app.t(`changes.${id}.about`);
       refill(body, children);
     },

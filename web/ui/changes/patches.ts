@@ -57,7 +57,7 @@ export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
     ),
     element(
       "div",
-      { class: "gf-fields" },
+      "gf-fields",
       labelled(app.t("changes.patch.point"), point, "point"),
       hasHeads(app.config, patch.point) && labelled(app.t("word.head"), head(), "patch head"),
     ),
@@ -109,7 +109,7 @@ async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<C
     ),
     element(
       "div",
-      { class: "gf-fields" },
+      "gf-fields",
       place("here", here),
       place("there", there),
       press("patch add", app.t("changes.patch.add"), add),
@@ -216,7 +216,7 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
       { class: "gf-scroll", tabindex: "0", role: "group", "aria-label": app.t("changes.sweep") },
       element(
         "table",
-        { class: "gf-table gf-coloured" },
+        "gf-table gf-coloured",
         element(
           "thead",
           {},

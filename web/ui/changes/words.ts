@@ -73,7 +73,7 @@ async function wordEditor(panel: ChangesPanel, tokens: string[], place: number) 
     title = app.t("changes.near");
   return element(
     "div",
-    { class: "gf-box" },
+    "gf-box",
     form(apply, app.t("changes.replace"), typed, list),
     near.length > 0 &&
       tightRow(
@@ -141,7 +141,7 @@ async function rivalButtons({ app }: ChangesPanel, rival: number) {
   const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
   return element(
     "div",
-    { class: "gf-box" },
+    "gf-box",
     note(title),
     tightRow(
       title,

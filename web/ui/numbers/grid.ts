@@ -43,7 +43,7 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
   const cell = element("div", { role: "gridcell", id: `gfn-cell-${++counted}` });
   const row = element("div", { role: "row" }, cell);
   const keys = element("div", { role: "grid", tabindex: "0", "aria-activedescendant": cell.id }, row);
-  const holder = element("div", { class: "gfn-grid" }, canvas, keys);
+  const holder = element("div", "gfn-grid", canvas, keys);
   let drawn: { picture: Picture; sheet: Sheet; colours: Colours } | null = null;
   let at: Place = [0, 0];
 

@@ -21,12 +21,7 @@ export function createHeads(app: App, choose: (head: number) => void) {
   const order = element("span");
   const told = element("span", { class: "gfn-told", role: "status" });
   const row = element("div", { class: "gfn-heads", role: "group" });
-  const holder = element(
-    "div",
-    { hidden: true },
-    element("p", { class: "gfn-tools" }, title, order, told),
-    row,
-  );
+  const holder = element("div", { hidden: true }, element("p", "gfn-tools", title, order, told), row);
   letArrowsMove(row);
   let drawing = 0;
 

@@ -9,9 +9,9 @@ import type { App } from "../app.ts";
 /** Returns the list, and a function that fills the list; `open` receives the name of the picked tensor. */
 export function createList(app: App, open: (name: string) => void) {
   const field = element("input", { type: "search", spellcheck: false, autocomplete: "off" });
-  const rows = element("div", { class: "gfn-names" });
+  const rows = element("div", "gfn-names");
   const none = element("p", { class: "gfn-quiet", role: "status" });
-  const made = element("nav", { class: "gfn-list" }, field, none, rows);
+  const made = element("nav", "gfn-list", field, none, rows);
   const stops = () => [...rows.querySelectorAll<HTMLElement>("button")];
   letArrowsMove(rows, stops);
   field.addEventListener("input", () => draw(shown));

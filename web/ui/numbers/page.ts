@@ -61,11 +61,11 @@ class NumbersView {
   #back = button("", () => this.#leave(), { className: "gfn-pill" });
   #said = element("div", { class: "gfn-said", role: "group" });
   #title = element("h2", { tabindex: "-1" });
-  #about = element("p", { class: "gfn-note" });
+  #about = element("p", "gfn-note");
   #tools = element("p", { class: "gfn-tools", role: "group" });
   #table = element("div");
-  #told = element("p", { class: "gfn-told" });
-  #sum = element("aside", { class: "gfn-sum" });
+  #told = element("p", "gfn-told");
+  #sum = element("aside", "gfn-sum");
   #list;
   #grid;
   #heads;
@@ -89,10 +89,10 @@ class NumbersView {
       () => this.#read(),
       (made) => made && this.#show(made),
     );
-    const room = element("div", { class: "gfn-room" }, this.#grid.element, this.#table);
+    const room = element("div", "gfn-room", this.#grid.element, this.#table);
     const tensor = element(
       "div",
-      { class: "gfn-tensor" },
+      "gfn-tensor",
       this.#title,
       this.#about,
       this.#tools,
@@ -103,7 +103,7 @@ class NumbersView {
     );
     this.element = element(
       "section",
-      { class: "gf-stage-root gfn" },
+      "gf-stage-root gfn",
       element("header", {}, this.#back, this.#said),
       this.#list.element,
       tensor,
@@ -202,7 +202,7 @@ class NumbersView {
     refill(
       this.#sum,
       typeof made === "string"
-        ? element("p", { class: "gf-error" }, made)
+        ? element("p", "gf-error", made)
         : workedNumber(app, made, this.#walk, (to) => this.#follow(to), redraw),
     );
     const stops = [...this.#sum.querySelectorAll<HTMLElement>("button")];
@@ -284,10 +284,10 @@ function saidOf(app: App, open: (name: string) => void): Child[] {
   // model reads the output as a whole. The two results differ under mistakes that let words see later words.
   const readsAhead = ids[0] === ids[1] && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3;
   return [
-    element("bdi", { class: "gfs-source" }, app.changes.source ?? app.state.sentence),
+    element("bdi", "gfs-source", app.changes.source ?? app.state.sentence),
     " → ",
     app.changed && isNew && [element("del", {}, element("bdi", {}, reference.text)), " "],
-    element("bdi", { class: "gfs-target" }, current.text),
+    element("bdi", "gfs-target", current.text),
     app.changed &&
       element(
         "span",
@@ -340,7 +340,7 @@ function tableOf(app: App, picture: Picture): Child[] {
   return [
     element(
       "table",
-      { class: "gfn-table" },
+      "gfn-table",
       element("caption", {}, picture.label),
       element(
         "thead",
@@ -354,6 +354,6 @@ function tableOf(app: App, picture: Picture): Child[] {
       ),
       element("tbody", {}, picture.rows.map(row)),
     ),
-    rest > 0 && element("p", { class: "gfn-quiet" }, app.t("point.cut", rest)),
+    rest > 0 && element("p", "gfn-quiet", app.t("point.cut", rest)),
   ];
 }

@@ -37,24 +37,24 @@ export function workedNumber(
   const off = Math.abs(difference);
   const rounding = app.engine.live === false ? "numbers.rounding.recorded" : "numbers.rounding";
   return [
-    element("p", { class: "gfn-quiet" }, placeText(app, made)),
+    element("p", "gfn-quiet", placeText(app, made)),
     element("h3", { tabindex: "-1", "aria-live": "polite" }, told(app, made)),
     element(
       "p",
-      { class: "gfn-quiet" },
+      "gfn-quiet",
       element("code", {}, `${lastOf(name)}[${made.index.join(", ")}] = ${numberText(made.result, 4)}`),
     ),
     trailOf(app, made, walk, go),
-    notes.map((one) => element("p", { class: "gfn-note" }, one)),
+    notes.map((one) => element("p", "gfn-note", one)),
     made.formula &&
       element(
         "p",
-        { class: "gfn-formula" },
+        "gfn-formula",
         element("code", {}, made.formula),
         numbers && element("code", {}, `= ${numbers}`),
       ),
     receipt(app, made, walk.all ? ALL : MOST_TERMS, go),
-    off > 1e-12 && element("p", { class: "gfn-quiet" }, app.t(rounding, off.toExponential(0))),
+    off > 1e-12 && element("p", "gfn-quiet", app.t(rounding, off.toExponential(0))),
     parts.length > MOST_TERMS + 1 &&
       button(
         app.t("numbers.all"),
@@ -113,8 +113,7 @@ export function groupName(app: App, part: string) {
 function told(app: App, { name, index, result }: Explanation): Child[] {
   const [t, c] = index.slice(-2);
   const { rows, columns, rowSide, columnSide = rowSide } = app.labels(name);
-  const word = (token: string, side: string) =>
-    element("bdi", { class: `gfs-${side}` }, tokenName(token, app.t));
+  const word = (token: string, side: string) => element("bdi", `gfs-${side}`, tokenName(token, app.t));
   const scored = /^log/.test(name) ? app.engine.tokens("target", [c])[0] : undefined;
   const other = columns
     ? word(columns[c], columnSide)
@@ -164,7 +163,7 @@ function copying(app: App, made: Parameters<typeof snippet>[0]) {
       },
       { className: "gfn-pill" },
     );
-  return element("div", { class: "gfn-copy" }, copy("numpy", "NumPy"), copy("torch", "PyTorch"), said, area);
+  return element("div", "gfn-copy", copy("numpy", "NumPy"), copy("torch", "PyTorch"), said, area);
 }
 
 /** Returns a sentence that explains a point. */

@@ -1,71 +1,36 @@
 // Add & norm opened in place: rows of numbers one above the other. Each column shows one dimension: how its sum is
 // formed, and how the sum is normalised.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
+import { lineFromBelow, lineFromLeft, lineUpwards, lowEdge, numberX } from "../box/lines.ts";
+import { besideOf, boxPanel, gap, over, stripBox } from "../box/rows.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { degrees, readAddNorm, sentenceOf } from "./add_norm_reading.ts";
 import { guessSentence, guessesPanel, readGuesses } from "./guesses_panel.ts";
 import { receiptTable } from "./receipt.ts";
-import { createStrip, largestSize } from "./strips.ts";
+import { largestSize } from "./strips.ts";
 import { probabilityWords } from "./words.ts";
-import {
-  ASKED,
-  KEYED,
-  enteringLine,
-  innerLines,
-  leavingLine,
-  legend,
-  neighbours,
-  panelIn,
-  put,
-  stepButton,
-  turner,
-} from "./zoom_parts.ts";
+import { ASKED, KEYED, neighbours, stepButton, turner } from "./zoom_parts.ts";
 import { emptyPanel, withSegments } from "./zoom_segments.ts";
 import { segmentOf } from "../boxes.ts";
 
 import type { App } from "../app.ts";
+import type { Box } from "../box/rows.ts";
 import type { Child } from "../types.ts";
 import type { Guess, Kind, Reading } from "./add_norm_reading.ts";
-import type { Band } from "./zoom_parts.ts";
 import type { Line } from "./receipt.ts";
-import type { Tell } from "./strips.ts";
+import type { Place, Tell } from "./strips.ts";
 import type { Lit, Opened } from "./opened.ts";
 
 /** The sign before a row's number in the open column. */
 const SIGNS: Partial<Record<Kind, string>> = { output: "+", added: "=", gain: "×", bias: "+", normed: "=" };
-const [SMALLEST, LABELS, FACTS] = [908, 154, 210];
-const PITCH = { least: 80, most: 118 }; // px from one row to the next
-// px for the open column's number; the share of the pitch that rows of learned numbers get
-const [NUMBER, LOW] = [30, 0.62];
-const [TALLEST, ROOMY_FROM] = [68, 780];
-
-interface Frame {
-  width: number;
-  height: number;
-  /** The width of a row of numbers. */
-  strip: number;
-  /** The vertical positions of the rows, from the bottom up. */
-  rows: Band[];
-}
-
-/** Returns the layout of the rows in a room. The panel is larger than the room if the room is too low or too narrow. */
-export function frameOf(room: { width: number; height: number }, kinds: Kind[]): Frame {
-  const [top, foot] = room.height < ROOMY_FROM ? [0, 50] : [4, 66];
-  const width = Math.max(SMALLEST, room.width);
-  const shares = kinds.map((kind) => (kind === "gain" || kind === "bias" ? LOW : 1));
-  const all = shares.reduce((sum, share) => sum + share, 0);
-  const pitch = Math.max(PITCH.least, Math.min(PITCH.most, (room.height - top - foot) / all));
-  const bottom = Math.floor(top + all * pitch);
-  let y = bottom;
-  const rows = shares.map((share): Band => {
-    const height = Math.min(TALLEST, Math.floor(pitch * share - NUMBER));
-    const row = { y: y - height, height };
-    y -= Math.floor(pitch * share);
-    return row;
-  });
-  return { width, height: bottom + foot, strip: width - LABELS - FACTS, rows };
-}
+const COLUMNS = "154px minmax(0, 1fr) 210px";
+/** The heights in px of a row, of a row of learned numbers, and of the gap that has the open column's number. */
+const [TALL, LOW, ABOVE] = [
+  [50, 68],
+  [22, 40],
+  [30, 50],
+] as const;
 
 /** Opens the Add & norm, the Add or the Norm that `state.zoom` names. */
 export async function addNormView(app: App, lit: Lit | null): Promise<Opened | null> {
@@ -84,15 +49,13 @@ export async function addNormView(app: App, lit: Lit | null): Promise<Opened | n
     remarks: guesses ? [app.t("zoom.guesses.about")] : [...new Set([...notes, ...(made?.notes ?? [])])],
     receipt: (most) => (guesses ? null : receipt(app, reading, most)),
     cell,
-    panel: (room) =>
+    panel: () =>
       withSegments(app, box, {
         beside: segment && turner(app, stack, reading),
         own: () => {
           if (guesses) return guessesPanel(app, guesses, box, stack, row);
           if (segment) return emptyPanel(app.t("numbers.needsModel"));
-          const kinds = reading.lines.map(({ kind }) => kind);
-          const frameFor = (inner: { width: number; height: number }) => frameOf(inner, kinds);
-          return panelIn(app, room, frameFor, (frame, tell) => draw(app, reading, frame, tell));
+          return boxPanel(app, (tell) => boxOf(app, reading, tell));
         },
       }),
   };
@@ -125,81 +88,81 @@ function nameOf(app: App, { id, symbols }: Reading, kind: Kind) {
   return app.t(kind === "output" ? `zoom.add.from.${id.split(".")[0]}` : `zoom.add.row.${kind}`);
 }
 
-function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Child[]; outside: Child[] } {
-  const { box, stack, lines, at, word } = reading;
-  const { width, height, strip, rows } = frame;
+/** Returns the rows of numbers, from the result down to x. */
+function boxOf(app: App, reading: Reading, tell: Tell): Box {
+  const { box, stack, lines } = reading;
+  const strips = lines.map((_, place) => stripRow(app, reading, place, tell));
+  const [below, above] = neighbours(app, box);
+  const beside = besideOf(app, stack, reading, lines[0].numbers.length);
+  const rows = strips.flatMap(({ name, strip, facts, isLearned }) => [
+    { height: isLearned ? LOW : TALL, name, parts: [strip, over("3", facts)] },
+    gap(isLearned ? ABOVE[0] : ABOVE),
+  ]);
+  return {
+    columns: COLUMNS,
+    isRising: true,
+    rows: [...rows.reverse(), gap(12), { height: 24, parts: [beside] }, gap([14, 60])],
+    lines: (ruler) =>
+      columnLines(
+        reading,
+        strips.map(({ strip }) => ruler(strip.children[0])),
+      ),
+    outside: (ruler, height) => {
+      const { x, width } = ruler(strips[0].strip);
+      const added = strips[lines.findIndex(({ kind }) => kind === "output")];
+      return [
+        lineFromBelow(ASKED, x + width / 2, height, below),
+        lineUpwards(ASKED, x + width / 2, above),
+        added && lineFromLeft(KEYED, ruler(added.strip)),
+      ];
+    },
+  };
+}
+
+/** Returns the name, the numbers and the facts of a row. */
+function stripRow(app: App, reading: Reading, place: number, tell: Tell) {
+  const { box, lines, at, word } = reading;
+  const { kind, numbers } = lines[place];
+  const isEnd = place === 0 || place === lines.length - 1;
   const open = (key: number) => app.show({ zoom: { box, key }, selected: null });
-  const last = lines.length - 1;
+  const alike = lines.filter((one) => scaleOf(one.kind) === scaleOf(kind));
+  const strip = stripBox(
+    {
+      stop: kind,
+      name: app.t("zoom.add.strip", nameOf(app, reading, kind), word),
+      numbers,
+      largest: largestSize(...alike.map((one) => one.numbers)),
+      chosen: at,
+      className: isEnd ? ASKED : kind === "output" ? KEYED : "gfz-plain",
+      open,
+    },
+    tell,
+    isEnd ? "gfz-query" : "",
+  );
+  strip.children[0].toggleAttribute("data-first", place === lines.length - 1);
+  return {
+    name: stepButton(place + 1, nameOf(app, reading, kind), kind, false, () => open(at)),
+    strip,
+    facts: element("div", "gfz-facts", factsOf(app, reading, kind, place)),
+    isLearned: kind === "gain" || kind === "bias",
+  };
+}
+
+/** Returns the open column, and its numbers above the rows. */
+function columnLines({ lines, at }: Reading, places: Place[]) {
   const count = lines[0].numbers.length;
-  const cell = (strip - 8) / count;
-  const x = LABELS + 4 + (at + 0.5) * cell;
-  const isLeft = x > LABELS + strip - 90;
-  const side = isLeft ? [x - cell, "end"] : [x + cell, "start"];
-  const drawn = lines.map(({ kind, numbers }, place) => {
-    const { y, height: tall } = rows[place];
-    const name = nameOf(app, reading, kind);
-    const made = createStrip(
-      {
-        stop: kind,
-        name: app.t("zoom.add.strip", name, word),
-        numbers,
-        largest: largestSize(
-          ...lines.filter((one) => scaleOf(one.kind) === scaleOf(kind)).map((one) => one.numbers),
-        ),
-        chosen: at,
-        width: strip - 8,
-        height: tall,
-        className: place === 0 || place === last ? ASKED : kind === "output" ? KEYED : "gfz-plain",
-        open,
-      },
-      tell,
-    );
-    made.toggleAttribute("data-first", place === last);
-    const ends = place === 0 || place === last ? "gfz-query" : "";
+  const [bottom, top] = [places[0], places[places.length - 1]];
+  const [x, cell] = [numberX(top, count, at), top.width / count];
+  const isLeft = x > top.x + top.width - 90;
+  const texts = lines.map(({ kind, numbers }, place) => {
     const value = digitsText(numbers[at]);
     const sign = value.startsWith("−") && SIGNS[kind] === "+" ? "" : `${SIGNS[kind] ?? ""} `;
-    const text = drawing("text", { x: side[0], y: y - 7, "text-anchor": side[1] }, sign + value);
-    const step = stepButton(place + 1, name, kind, false, () => open(at));
-    const facts = element("div", { class: "gfz-facts" }, factsOf(app, reading, kind, place));
-    const parts = [
-      put(step, { x: 18, y: y + tall / 2 - 12 }),
-      put(element("div", { class: `gfz-box ${ends}` }, made), {
-        x: LABELS,
-        y,
-        width: strip,
-        height: tall,
-      }),
-      put(facts, { x: width - FACTS + 16, y: y - 2 }),
-    ];
-    return { parts, text };
+    const side = isLeft ? { x: x - cell, "text-anchor": "end" } : { x: x + cell, "text-anchor": "start" };
+    return drawing("text", { ...side, y: places[place].y - 7 }, sign + value);
   });
-  const top = rows[last].y;
-  const end = rows[0].y + rows[0].height;
-  const column = drawing("rect", {
-    class: "gfz-band",
-    x: x - Math.max(1, cell / 2),
-    y: top,
-    width: Math.max(2, cell),
-    height: end - top,
-  });
-  const [below, above] = neighbours(app, box);
-  const middle = LABELS + strip / 2;
-  const added = rows[lines.findIndex(({ kind }) => kind === "output")];
-  const signs = legend(app, count);
-  signs.style.right = `${FACTS}px`;
-  return {
-    parts: [
-      innerLines(frame, [column, drawn.map(({ text }) => text)], "gfz-column"),
-      drawn.map(({ parts }) => parts),
-      put(turner(app, stack, reading), { x: LABELS, y: end + 12 }),
-      put(signs, { y: end + 13 }),
-    ],
-    outside: [
-      enteringLine(ASKED, middle, height, rows[0], below),
-      leavingLine(ASKED, middle, rows[last], above),
-      added && drawing("path", { class: KEYED, d: `M-20 ${added.y + added.height / 2}H16` }),
-    ],
-  };
+  const width = Math.max(2, cell);
+  const band = { x: x - width / 2, y: top.y, width, height: lowEdge(bottom) - top.y };
+  return [drawing("g", "gfz-column", drawing("rect", { class: "gfz-band", ...band }), texts)];
 }
 
 /**

@@ -288,7 +288,7 @@ function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
   const tall = pen.geometry.least + 5;
   return drawing(
     "g",
-    { class: "gfs-tag" },
+    "gfs-tag",
     drawing("rect", {
       x: x - width / 2,
       y: y - tall / 2,

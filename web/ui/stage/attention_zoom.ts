@@ -2,13 +2,14 @@
 import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { STEPS } from "../../engine/forward.ts";
-import { attentionPanel, chooseHead } from "./attention_panel.ts";
+import { boxPanel } from "../box/rows.ts";
+import { attentionBox, chooseHead } from "./attention_box.ts";
 import { hidesLater, leadOf, readAttention, restingPlaces, sentenceOf } from "./attention_reading.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import { probabilityWords } from "./words.ts";
-import { partOf, weightsPanel } from "./weights_panel.ts";
-import { readRollout, rolloutPanel, rolloutSentence } from "./rollout_panel.ts";
-import { ASKED, KEYED, rowAt, turner, turnTo } from "./zoom_parts.ts";
+import { partOf, weightsBox } from "./weights_panel.ts";
+import { readRollout, rolloutBox, rolloutSentence } from "./rollout_panel.ts";
+import { ASKED, KEYED, rowAt, turner } from "./zoom_parts.ts";
 import { emptyPanel, withSegments } from "./zoom_segments.ts";
 import { segmentOf } from "../boxes.ts";
 
@@ -44,10 +45,10 @@ export async function attentionView(app: App, lit: Lit | null): Promise<Opened |
       withSegments(app, box, {
         beside: segment && turner(app, family.stack, { row, rows: reading.queries, word: reading.query }),
         own: () => {
-          if (rollout)
-            return rolloutPanel(app, rollout, reading, room, (to) => turnTo(app, family.stack, to));
-          if (weights) return weightsPanel(app, weights, room);
-          return segment ? emptyPanel(app.t("numbers.needsModel")) : attentionPanel(app, reading, room);
+          if (rollout) return boxPanel(app, (tell) => rolloutBox(app, rollout, reading, room, tell));
+          if (weights) return boxPanel(app, (tell) => weightsBox(app, weights, room, tell));
+          if (segment) return emptyPanel(app.t("numbers.needsModel"));
+          return boxPanel(app, (tell) => attentionBox(app, reading, tell));
         },
       }),
   };

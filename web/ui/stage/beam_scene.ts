@@ -81,7 +81,7 @@ export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HT
 }
 
 class BeamScene {
-  element = element("section", { class: "gf-stage-root gf-ray" });
+  element = element("section", "gf-stage-root gf-ray");
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
@@ -98,17 +98,17 @@ class BeamScene {
   #frame = 0;
   #gradient = `gf-ray-${Math.random().toString(36).slice(2)}`;
   #title = element("h2");
-  #lead = element("p", { class: "gf-ray-lead" });
+  #lead = element("p", "gf-ray-lead");
   #source = element("p", { class: "gf-ray-words", dir: "auto" });
   #target = element("p", { class: "gf-ray-words gf-ray-written", dir: "auto" });
-  #field = element("div", { class: "gf-ray-field" });
+  #field = element("div", "gf-ray-field");
   #svg = drawing("svg", { "aria-hidden": "true" });
   #chips = element("div", { "aria-hidden": "true" });
   #dot = element("button", { type: "button", class: "gf-ray-dot", role: "slider" });
-  #tug = element("div", { class: "gf-ray-tug" });
+  #tug = element("div", "gf-ray-tug");
   #map = element("aside", { class: "gf-ray-map", "aria-hidden": "true" });
   #said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
-  #buttons = element("div", { class: "gf-ray-buttons" });
+  #buttons = element("div", "gf-ray-buttons");
   #prepare: () => Promise<void>;
 
   constructor(app: App, onward: (lit: Lit | null) => void) {
@@ -120,7 +120,7 @@ class BeamScene {
       (subject) => this.#show(subject),
     );
     this.element.append(
-      element("header", {}, element("p", { class: "gfs-name" }, "glassformer"), this.#buttons),
+      element("header", {}, element("p", "gfs-name", "glassformer"), this.#buttons),
       element("div", {}, this.#title, this.#lead),
       this.#field,
       this.#map,
@@ -329,10 +329,10 @@ class BeamScene {
     refill(
       this.#field,
       this.#svg,
-      element("p", { class: "gf-ray-label" }, this.#say("read", capital(languages.source))),
+      element("p", "gf-ray-label", this.#say("read", capital(languages.source))),
       this.#source,
-      element("div", { class: "gf-ray-room" }),
-      element("p", { class: "gf-ray-label" }, this.#say("written", capital(languages.target))),
+      element("div", "gf-ray-room"),
+      element("p", "gf-ray-label", this.#say("written", capital(languages.target))),
       this.#target,
       this.#chips,
       this.#canTurn && this.#dot,
@@ -375,9 +375,7 @@ class BeamScene {
       : isPair
         ? ["who", String([...names].sort()) === "elle,il" ? ".genders" : ".pair"]
         : ["why", ""];
-    const about = isPair
-      ? element("em", { class: "gfs-source" }, differingOf(app, other))
-      : mine.cloneNode(true);
+    const about = isPair ? element("em", "gfs-source", differingOf(app, other)) : mine.cloneNode(true);
     refill(this.#title, this.#say(title, about));
     const genders = ["il", "elle"].map(targetWord);
     const said = lead === ".genders" ? genders : [mine, its, opening.row + 1];
@@ -583,7 +581,7 @@ class BeamScene {
         " ",
         element("data", { value }, probabilityWords(value)),
       );
-    const bar = element("span", { class: "gf-ray-bar" }, element("i"), element("i"));
+    const bar = element("span", "gf-ray-bar", element("i"), element("i"));
     bar.style.setProperty("--mine", String(mine));
     bar.style.setProperty("--its", String(its));
     const top = this.#top();
@@ -819,8 +817,8 @@ const differingOf = ({ state }: App, other: string) => other && differingWord(st
 /** Returns a name with a capital letter, for the beginning of a sentence. */
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const sourceWord = (text: string) => element("strong", { class: "gfs-source" }, element("bdi", {}, text));
-const targetWord = (text: string) => element("strong", { class: "gfs-target" }, element("bdi", {}, text));
+const sourceWord = (text: string) => element("strong", "gfs-source", element("bdi", {}, text));
+const targetWord = (text: string) => element("strong", "gfs-target", element("bdi", {}, text));
 
 /** Returns the space before a token; "" for the first token and for a piece that continues a word. */
 function gap(tokens: string[], place: number) {
@@ -893,7 +891,7 @@ function middle(from: Spot, to: Spot, t: number): Spot {
 }
 
 function chip(text: Child, { x, y }: Spot, className: string) {
-  const made = element("span", { class: `gf-ray-chip ${className}` }, text);
+  const made = element("span", `gf-ray-chip ${className}`, text);
   made.style.cssText = `left:${x}px;top:${y}px`;
   return made;
 }

@@ -105,7 +105,7 @@ export function followChapters(app: App) {
 
 /** Returns the strip of the chapters. Tab reaches only one chapter, and the arrow keys lead to the other chapters. */
 export function createStrip(app: App) {
-  const made = element("nav", { class: "gfs-strip" });
+  const made = element("nav", "gfs-strip");
   const steps = element("div", { role: "toolbar" });
   const close = button("", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });
   const icon = (d: string) =>

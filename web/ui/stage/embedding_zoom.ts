@@ -1,7 +1,8 @@
 // The sum of embedding and position vector, opened in place.
 import { decimalsFor, decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
+import { boxPanel } from "../box/rows.ts";
 import { element } from "../dom.ts";
-import { embeddingPanel } from "./embedding_panel.ts";
+import { embeddingBox } from "./embedding_box.ts";
 import { readEmbedding } from "./embedding_reading.ts";
 import { receiptTable } from "./receipt.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
@@ -31,11 +32,11 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
     remarks: reading.notes,
     receipt: () => receipt(app, reading),
     cell: { name: `${side}.${open.kind}`, index: [row, open.at] },
-    panel: (room) =>
+    panel: () =>
       withSegments(app, zoom.box, {
         name: "zoom.embedding",
         beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
-        own: () => embeddingPanel(app, reading, room),
+        own: () => boxPanel(app, (tell) => embeddingBox(app, reading, tell)),
       }),
   };
 }
@@ -83,11 +84,7 @@ function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading
     [app.t("zoom.embedding.line.sum"), fixedText(sum, least), KEYED],
   ];
   return [
-    element(
-      "p",
-      { class: "gfz-formula" },
-      `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`,
-    ),
+    element("p", "gfz-formula", `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`),
     receiptTable(app, [], [], lines, 0),
   ];
 }

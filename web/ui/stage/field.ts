@@ -21,7 +21,7 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   const marks = element("div", { class: "gfs-input gfs-marks", dir: "auto", "aria-hidden": "true" });
   const list = element("div", { id: LISTED, role: "listbox", "aria-label": app.t("field.words") });
   const lacks = element("p", { role: "status" });
-  const above = element("div", { class: "gfs-typing" }, list, lacks);
+  const above = element("div", "gfs-typing", list, lacks);
   let [words, chosen]: [string[], number] = [[], 0];
   let isDone = false;
 

@@ -9,7 +9,7 @@ import { fly } from "./flight.ts";
 import { geometryOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
 import { ABOVE, LAYERS, RISING } from "./layers.ts";
-import { changedWords, planOf } from "./plan.ts";
+import { changedWords, planeIn, planOf } from "./plan.ts";
 import { clipOf } from "./play.ts";
 import { veilOf } from "./veil.ts";
 import { languageNames } from "./words.ts";
@@ -36,12 +36,12 @@ export class FigureView {
   pen: Pen | null = null;
   #app: App;
   #player: Player;
-  #groups = new Map(Object.keys(LAYERS).map((name) => [name, drawing("g", { class: `gfs-g-${name}` })]));
+  #groups = new Map(Object.keys(LAYERS).map((name) => [name, drawing("g", `gfs-g-${name}`)]));
   /** The groups that appear step by step in Play. */
-  #risen = drawing("g", { class: "gfs-risen" });
-  #veil = drawing("g", { class: "gfs-veil" });
+  #risen = drawing("g", "gfs-risen");
+  #veil = drawing("g", "gfs-veil");
   /** The layer for the animations of Play. */
-  #flying = drawing("g", { class: "gfs-flying" });
+  #flying = drawing("g", "gfs-flying");
   #brush = brushOf(element("canvas"));
   #changed = { source: changedWords(), output: changedWords() };
   #scale = 1;
@@ -80,10 +80,11 @@ export class FigureView {
   }
 
   /**
-   * Lays out the figure on a plane and draws it; returns the layout. The boxes glide from the areas `from`, or from
-   * where they were last drawn.
+   * Lays out the figure in a room of this width and draws it; returns the layout and the plane. The boxes glide from
+   * the areas `from`, or from where they were last drawn.
    */
-  show(numbers: StageNumbers, plane: Plane, from: Map<string, Area> | null) {
+  show(numbers: StageNumbers, room: number, from: Map<string, Area> | null) {
+    const plane = planeIn(this.#app, numbers, room);
     this.#least = plane.least;
     this.#scale = plane.scale;
     const { geometry, size } = this.#roomiest(numbers, plane);
@@ -95,7 +96,7 @@ export class FigureView {
     this.drawParts();
     if (!narrow && before.size > 0) glide(this.svg, before, [this.#risen], from ? WIDENS : GROWS);
     this.#move(this.pen);
-    return geometry;
+    return { geometry, plane };
   }
 
   /** Redraws the parts of the figure with these names, by default all parts. */

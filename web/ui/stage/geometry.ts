@@ -120,17 +120,18 @@ export const MOST_CANDIDATES = 6;
 
 /**
  * Returns the size of the figure's plane in a room, its scale, its smallest type in px of the plane, and the style that
- * places it. `whole`: the stage fills the screen.
+ * places it. `whole`: the stage fills the screen. `norms`: the decoder's norms that are boxes of their own.
  */
-export function planeOf(room: number, whole = false, tall = window.innerHeight) {
+export function planeOf(room: number, whole = false, tall = innerHeight, norms = 0) {
   if (room < NARROW)
     return { width: Math.max(room, LEAST_ROOM), height: tall, scale: 1, least: TYPE, near: 1, css: "" };
   const fits = ({ width, height }: { width: number; height: number }) =>
     Math.min(room / width, tall / height);
   const larger = Math.min(whole ? Infinity : WIDE.largest, fits(WIDE));
-  const scale = Math.max(SMALL.scale, larger, Math.min(1, fits(SMALL)));
+  const small = { ...SMALL, height: SMALL.height + norms * (SLIM + 2 * GAP) };
+  const scale = Math.max(SMALL.scale, larger, Math.min(1, fits(small)));
   const width = Math.min(WIDE.width, room / scale);
-  const height = Math.max(SMALL.height, Math.min(WIDE.height, Math.round(tall / scale)));
+  const height = Math.max(small.height, Math.min(WIDE.height, Math.round(tall / scale)));
   const margin = Math.max(0, (room - width * scale) / 2);
   const near = Math.max(1, 1 / scale);
   const least = (whole ? LECTURE_TYPE : TYPE) * near;

@@ -111,10 +111,10 @@ export function guessesPanel(app: App, all: Guesses[], box: string, stack: Stack
   );
   const table = element(
     "table",
-    { class: "gfz-guesses" },
+    "gfz-guesses",
     element("thead", {}, element("tr", {}, element("td"), heads)),
     element("tbody", {}, rows),
   );
   for (const one of table.querySelectorAll(`tr > :nth-child(${row + 2})`)) one.classList.add("gfz-lit");
-  return [element("div", { class: "gfz-scroll gfz-panel" }, table)];
+  return [element("div", "gfz-scroll gfz-panel", table)];
 }

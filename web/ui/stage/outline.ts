@@ -83,8 +83,8 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
 /** Returns the outline as an element, which is empty while another act is shown. */
 export function createOutline(app: App) {
   const title = element("h2");
-  const lead = element("p", { class: "gfs-outline-lead" });
-  const changes = element("p", { class: "gfs-outline-lead" });
+  const lead = element("p", "gfs-outline-lead");
+  const changes = element("p", "gfs-outline-lead");
   let isWritten = false;
   let plan: OutlinePlan;
   const act = pill("", () => (isWritten ? goOn(app, 1) : write()), true);
@@ -92,14 +92,14 @@ export function createOutline(app: App) {
   const strip = createStrip(app);
   const plane = element(
     "div",
-    { class: "gfs-plane" },
-    element("p", { class: "gfs-name gfs-outline-name" }, "glassformer"),
+    "gfs-plane",
+    element("p", "gfs-name gfs-outline-name", "glassformer"),
     picture,
-    element("div", { class: "gfs-outline-act" }, act),
-    element("div", { class: "gfs-outline-said" }, title, lead, changes),
+    element("div", "gfs-outline-act", act),
+    element("div", "gfs-outline-said", title, lead, changes),
     strip,
   );
-  const made = element("section", { class: "gf-stage-root gfs-outline" }, plane);
+  const made = element("section", "gf-stage-root gfs-outline", plane);
   const isShown = () => {
     const { view, chapter, act } = app.state;
     return view === "stage" && chapter === 1 && act > 0;
@@ -346,8 +346,9 @@ function wayOf({ boxes, x, card }: OutlinePlan) {
   return `M${middle(x.encoder)} ${from}V${card.encoder[0] - 28}H${(x.encoder[1] + x.decoder[0]) / 2}V${reads[1] + 9}H${middle(x.decoder)}V${writes[0] - 52}`;
 }
 
-/** Returns the areas of the outline's boxes, by the names that the boxes have on the stage. */
-export function outlineAreas(app: App, width: number, height: number): Map<string, Area> {
+/** Returns the areas of the outline's boxes on a plane in a room, by the names that the boxes have on the stage. */
+export function outlineAreas(app: App, room: number): Map<string, Area> {
+  const { width, height } = planeOf(room, app.state.lecture);
   const { boxes, narrow } = outlinePlan(app.config, width, height);
   if (narrow) return new Map();
   return new Map(

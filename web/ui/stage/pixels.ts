@@ -49,5 +49,5 @@ export function createPixels(
     ? ["left", "width", "height", wide]
     : ["top", "height", "width", tall];
   mark.style.cssText = `${start}: ${(marked ?? 0) * px}px; ${size}: ${px}px; ${whole}: 100%`;
-  return element("div", { class: "gfz-pixels" }, canvas, marked !== null && mark);
+  return element("div", "gfz-pixels", canvas, marked !== null && mark);
 }

@@ -1,6 +1,7 @@
 // The plan of the figure: what its layout depends on, gathered from the state and from the numbers.
-import { shapeOf } from "../boxes.ts";
+import { ownNorms, shapeOf } from "../boxes.ts";
 import { isLeftwards } from "./choices.ts";
+import { planeOf } from "./geometry.ts";
 import { seated } from "./second.ts";
 import { tokenName } from "./words.ts";
 
@@ -41,6 +42,11 @@ export function changedWords(): Changed {
     last = words;
     return changed;
   };
+}
+
+/** Returns the plane in a room of this width; in a low window, norms that are boxes of their own need a larger plane. */
+export function planeIn({ config, state }: App, { steps }: StageNumbers, room: number) {
+  return planeOf(room, state.lecture, innerHeight, ownNorms(shapeOf(config, steps)));
 }
 
 /** Returns the plan for a plane of this size. */

@@ -58,7 +58,7 @@ export function receiptTable(
   const rest = { label: "", value: others.reduce((sum, part) => sum + (part.value ?? 0), 0) };
   return element(
     "table",
-    { class: `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}` },
+    `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}`,
     parts.length > 0 && element("caption", {}, app.t("numbers.rounded")),
     element(
       "thead",
@@ -108,7 +108,7 @@ export function explanationReceipt(app: App, made: Explanation, most: number, ex
     return [label, written(value), at === stages.length - 1 ? "gfz-keyed" : ""];
   });
   return [
-    element("p", { class: "gfz-formula" }, made.formula),
+    element("p", "gfz-formula", made.formula),
     receiptTable(app, headings.length > 0 ? made.parts : [], headings, lines, most),
   ];
 }

@@ -3,21 +3,21 @@
 import { largestPlace } from "../../engine/tensor.ts";
 import { crossRollout, rollout } from "../../engine/lens.ts";
 import { attentionNames } from "../../engine/model.ts";
+import { gap, tableOf } from "../box/rows.ts";
 import { element } from "../dom.ts";
-
 import { createPixels } from "./pixels.ts";
 import { largestSize } from "./strips.ts";
 import { probabilityWords, tokenName } from "./words.ts";
-import { LABELS, MARGIN } from "./zoom_band.ts";
-import { HIDDEN, barOf, panelIn, put, rowAt, rowsTable, tableRow } from "./zoom_parts.ts";
+import { HIDDEN, barOf, insideOf, rowAt, tableRow, turnTo } from "./zoom_parts.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child } from "../types.ts";
+import type { Box } from "../box/rows.ts";
 import type { Reading } from "./attention_reading.ts";
 import type { Sentence } from "./opened.ts";
+import type { Tell } from "./strips.ts";
 
-const [SMALLEST, HEAD, GAP, LARGEST_CELL] = [720, 50, 40, 28];
+const [SMALLEST, GAP, LARGEST_CELL] = [720, 40, 28];
 
 /** Returns the rollout of a family of attention, [T, S]. */
 export async function readRollout({ config, result }: App, { family, keySide }: Reading) {
@@ -40,54 +40,40 @@ export function rolloutSentence(all: Tensor, { row, query, querySide, keys, keyS
   return { key: "zoom.rollout", values: [...words, probabilityWords(shares[best])], section: "" };
 }
 
-/** Returns the panel. `turn` is called with the index of the word that the reader chooses. */
-export function rolloutPanel(
-  app: App,
-  all: Tensor,
-  { box, keys, row, query }: Reading,
-  room: HTMLElement,
-  turn: (row: number) => unknown,
-): Child[] {
+/** Returns a table of the open word's shares, and beside it the picture of the shares of all words. */
+export function rolloutBox(app: App, all: Tensor, reading: Reading, room: HTMLElement, tell: Tell): Box {
+  const { keys, row, query, family } = reading;
   const shares = rowAt(all, [row]);
-  const [rows, columns] = all.shape;
-  const words = app.labels(`${box}.weights`).rows.map((token) => tokenName(token, app.t));
-  const frameFor = (inner: { width: number; height: number }) => {
-    const width = Math.max(SMALLEST, inner.width);
-    const line = Math.max(18, Math.min(30, Math.floor((inner.height - 2 * HEAD) / keys.length)));
-    const bars = Math.floor((width - MARGIN - GAP) / 2);
-    const cell = Math.max(2, Math.min(LARGEST_CELL, (width - bars - GAP - MARGIN) / columns));
-    return { width, height: 2 * HEAD + Math.max(keys.length * line, rows * cell), line, bars, cell };
-  };
-  return panelIn(app, room, frameFor, ({ width, line, bars, cell }, tell) => {
-    const best = largestPlace(shares);
-    const drawn = keys.map(({ word }, at) => {
-      const bar = barOf((bars - LABELS - 90) * shares[at]);
-      const name = element("bdi", {}, word);
-      return tableRow(name, [element("span", {}, bar, probabilityWords(shares[at]))], at === best);
-    });
-    const hidden = element("span", { class: HIDDEN }, app.t("numbers.word"));
-    const heads = [hidden, app.t("zoom.rollout.share")];
-    const widths = [LABELS, bars - LABELS];
-    const table = rowsTable(app.t("zoom.rollout.table", query), { widths, row: line, y: HEAD }, heads, drawn);
-    const said = app.t("zoom.rollout.whole");
-    const picture = createPixels(
-      room,
-      all,
-      {
-        largest: largestSize(all.data),
-        least: 0,
-        cell: [cell, cell],
-        label: said,
-        marked: row,
-        textOf: (to, from) => `${words[to]} → ${keys[from].word} ${probabilityWords(rowAt(all, [to])[from])}`,
-        open: turn,
-      },
-      tell,
-    );
-    const whole = element("div", {}, element("small", {}, said), picture);
-    return {
-      parts: [table, put(whole, { x: bars + GAP, y: HEAD - 26, width: width - bars - GAP })],
-      outside: [],
-    };
+  const best = largestPlace(shares);
+  const rows = keys.map(({ word }, at) => {
+    const bar = barOf(`(100% - 90px) * ${shares[at]}`);
+    const cell = element("span", {}, bar, probabilityWords(shares[at]));
+    return tableRow(element("bdi", {}, word), [cell], at === best);
   });
+  const heads = [element("span", { class: HIDDEN }, app.t("numbers.word")), app.t("zoom.rollout.share")];
+  const table = tableOf(app.t("zoom.rollout.table", query), heads, rows, {
+    lines: keys.length,
+    columns: "1 / 3",
+  });
+  const half = Math.max(SMALLEST, insideOf(room).width) / 2;
+  const cell = Math.max(2, Math.min(LARGEST_CELL, (half - GAP) / all.shape[1]));
+  const said = app.t("zoom.rollout.whole");
+  const names = app.labels(`${reading.box}.weights`).rows.map((token) => tokenName(token, app.t));
+  const shown = {
+    largest: largestSize(all.data),
+    least: 0,
+    cell: [cell, cell],
+    label: said,
+    marked: row,
+    textOf: (to: number, from: number) =>
+      `${names[to]} → ${keys[from].word} ${probabilityWords(rowAt(all, [to])[from])}`,
+    open: (to: number) => turnTo(app, family.stack, to),
+  };
+  const picture = element("div", {}, element("small", {}, said), createPixels(room, all, shown, tell));
+  picture.style.cssText = "grid-area: 2 / 4 / 4 / 6"; // beside the table, or longer than it
+  return {
+    least: SMALLEST,
+    columns: `126px calc(50% - 164px) ${GAP}px minmax(0, 1fr) 36px`,
+    rows: [gap(16), table, { height: "auto", parts: [picture] }, gap(50)],
+  };
 }

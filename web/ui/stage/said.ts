@@ -26,12 +26,12 @@ interface Actions {
 
 export class SaidView {
   /** The sentence, the written line, and `between` and the buttons below them. */
-  element = element("div", { class: "gfs-said-box" });
+  element = element("div", "gfs-said-box");
   /** A copy of the sentence for the sheet, which covers the original. */
-  short = element("p", { class: "gfs-sheet-said" });
+  short = element("p", "gfs-sheet-said");
   text = element("div", { "aria-live": "polite" });
   line = element("p", { class: "gfs-written-line", dir: "auto" });
-  buttons = element("div", { class: "gfs-stage-buttons" });
+  buttons = element("div", "gfs-stage-buttons");
   #app: App;
   #figure: FigureView;
   #player: Player;
@@ -147,15 +147,11 @@ export class SaidView {
     );
     refill(
       this.text,
-      element("p", { class: "gfs-kicker" }, kicker),
+      element("p", "gfs-kicker", kicker),
       heading,
       // Chinese has no space after a full stop.
-      element(
-        "p",
-        { class: "gfs-more-text" },
-        typeof more === "string" ? more.replaceAll("。 ", "。") : more,
-      ),
-      element("p", { class: "gfs-paper" }, paper),
+      element("p", "gfs-more-text", typeof more === "string" ? more.replaceAll("。 ", "。") : more),
+      element("p", "gfs-paper", paper),
     );
     if (this.#figure.pen) this.#fit(this.#figure.pen);
   }

@@ -264,7 +264,7 @@ export function createSecond(app: App, numbers: () => StageNumbers | null) {
   };
   const form = element("form", { onsubmit }, field, steps, submit, close);
   const said = element("div", { role: "status" });
-  const made = element("section", { class: "gfs-second" }, form, said);
+  const made = element("section", "gfs-second", form, said);
   made.hidden = true;
 
   function fill() {
@@ -313,8 +313,8 @@ function told(app: App, numbers: StageNumbers, second: Second): Child[] {
   return [
     element(
       "div",
-      { class: "gfs-second-text" },
-      element("span", { class: "gfs-second-about" }, t(isBefore ? "second.was" : "second.writes")),
+      "gfs-second-text",
+      element("span", "gfs-second-about", t(isBefore ? "second.was" : "second.writes")),
       " ",
       marked(second, t),
     ),
@@ -324,7 +324,7 @@ function told(app: App, numbers: StageNumbers, second: Second): Child[] {
       numbers.steps.crossKeyValue.side === "source" &&
       element(
         "p",
-        { class: "gfs-second-looks" },
+        "gfs-second-looks",
         t(
           "second.looks",
           tokenName(word.token, t),
@@ -332,7 +332,7 @@ function told(app: App, numbers: StageNumbers, second: Second): Child[] {
           probabilityWords(Math.max(...row)),
         ),
       ),
-    element("p", { class: "gfs-second-most" }, mostChanged(app, numbers, second)),
+    element("p", "gfs-second-most", mostChanged(app, numbers, second)),
     unknown && element("p", {}, unknown),
   ];
 }

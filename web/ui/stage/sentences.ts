@@ -114,7 +114,7 @@ export function saidWith(
 
 /** Returns pieces of text as elements; words get the colours of their sides. */
 export function spoken(sentence: Said["sentence"]): Child[] {
-  return sentence.map(({ text, side }) => (side ? element("bdi", { class: `gfs-${side}` }, text) : text));
+  return sentence.map(({ text, side }) => (side ? element("bdi", `gfs-${side}`, text) : text));
 }
 
 /** Returns the stage's text about its highlighted box. */

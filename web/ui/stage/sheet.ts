@@ -14,11 +14,11 @@ export function createSheet(app: App, said: HTMLElement) {
   const title = element("h2", { tabindex: "-1" });
   const names = element("div", { class: "gfs-sheet-names", role: "group" });
   const turned = element("p", { class: "gfs-sheet-turned", "aria-live": "polite" });
-  const body = element("div", { class: "gfs-sheet-body" });
+  const body = element("div", "gfs-sheet-body");
   const close = button("×", () => app.show({ sheet: false }), { className: "gfs-sheet-close" });
   const made = element(
     "section",
-    { class: "gfs-sheet" },
+    "gfs-sheet",
     element("header", {}, title, close),
     said,
     turned,

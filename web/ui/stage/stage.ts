@@ -8,7 +8,7 @@ import { elementSvg } from "../take_away.ts";
 import { fullName, openBox } from "./actions.ts";
 import { createStrip } from "./chapter_view.ts";
 import { FigureView } from "./figure_view.ts";
-import { planeOf, splitOf } from "./geometry.ts";
+import { splitOf } from "./geometry.ts";
 import { memoryTop } from "./ribbons.ts";
 import { Keys } from "./keys.ts";
 import { createLighting, shownNumbers } from "./lighting.ts";
@@ -57,9 +57,9 @@ export function createStage(app: App) {
 }
 
 class StageView {
-  element = element("section", { class: "gf-stage-root" });
+  element = element("section", "gf-stage-root");
   #app: App;
-  #plane = element("div", { class: "gfs-plane" });
+  #plane = element("div", "gfs-plane");
   #player: Player;
   #figure: FigureView;
   #said: SaidView;
@@ -147,9 +147,7 @@ class StageView {
 
   /** Returns the areas of the outline's boxes on the plane. */
   #outline() {
-    const room = this.element.parentElement?.clientWidth || WIDEST;
-    const { width, height } = planeOf(room, this.#app.state.lecture);
-    return outlineAreas(this.#app, width, height);
+    return outlineAreas(this.#app, this.element.parentElement?.clientWidth || WIDEST);
   }
 
   #redraw() {
@@ -163,8 +161,7 @@ class StageView {
 
   #show(numbers: StageNumbers) {
     const figure = this.#figure;
-    const plane = planeOf(this.element.clientWidth || WIDEST, this.#app.state.lecture);
-    const geometry = figure.show(numbers, plane, this.#from);
+    const { geometry, plane } = figure.show(numbers, this.element.clientWidth || WIDEST, this.#from);
     this.#from = null;
     this.#plane.classList.toggle("gfs-narrow", geometry.narrow);
     this.#plane.style.cssText = plane.css;

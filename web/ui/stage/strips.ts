@@ -13,9 +13,9 @@ export interface Strip {
   largest: number;
   /** The same limit for negative numbers, if they have their own scale. */
   low?: number;
-  width: number;
-  height: number;
   bars?: boolean;
+  /** For each number, the part of it that is drawn in full colour over the number itself. */
+  part?: ArrayLike<number>;
   /** The index of the number whose arithmetic is open. */
   chosen?: number | null;
   className?: string;
@@ -25,12 +25,25 @@ export interface Strip {
   open(at: number): unknown;
 }
 
+/** The place of an element in its panel, in px from the panel's top left corner. */
+export interface Place {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** Returns the place of an element in the panel. */
+export type Ruler = (one: Element) => Place;
+
 /** Receives the text and the area of the number under the pointer; null when the pointer leaves. */
 export type Tell = (text: string | null, at: DOMRect) => void;
 
 /** Longer strips are drawn as bars instead of squares. */
 export const MOST_SQUARES = 32;
 const BORDER = 1.5;
+/** Functions that draw the numbers of a strip at its size. */
+const drawAt = new WeakMap<Element, (width: number, height: number) => void>();
 
 /** Returns the SVG paths of the positive and of the negative numbers. [cell, height]: the size of a cell in px. */
 export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, height]: [number, number]) {
@@ -78,26 +91,37 @@ export function largestSize(...lists: ArrayLike<number>[]) {
   return most;
 }
 
+/** Draws numbers with two paths: one above 0, and one below. [cell, height]: the size of a cell in px. */
+function drawNumbers(
+  [above, below]: SVGPathElement[],
+  numbers: ArrayLike<number>,
+  { bars = numbers.length > MOST_SQUARES, largest, low }: Strip,
+  size: [number, number],
+) {
+  const paths = bars
+    ? { above: barPath(numbers, largest, size, low), below: "" }
+    : squarePaths(numbers, largest, size);
+  above.setAttribute("d", paths.above);
+  below.setAttribute("d", paths.below);
+}
+
+/** Draws the numbers of all strips in a panel, at the sizes that the layout gave them. */
+export function drawStrips(panel: Element, ruler: Ruler) {
+  const strips = [...panel.querySelectorAll(".gfz-strip")];
+  const places = strips.map(ruler); // measured before anything is drawn, so that the browser lays out once
+  strips.forEach((one, at) => drawAt.get(one)?.(places[at].width, places[at].height));
+}
+
 /**
  * Returns a strip as a slider over its numbers: arrow keys and the pointer move along the strip; Enter, the space bar
  * or a click opens a number.
  */
 export function createStrip(strip: Strip, tell: Tell) {
-  const { numbers, largest, width, height, chosen = null } = strip;
+  const { numbers, part, chosen = null } = strip;
   const [count, last] = [numbers.length, numbers.length - 1];
-  const size: [number, number] = [width / count, height];
-  const asBars = strip.bars ?? count > MOST_SQUARES;
-  const paths = asBars
-    ? { above: barPath(numbers, largest, size, strip.low), below: "" }
-    : squarePaths(numbers, largest, size);
-  const cursor = drawing("rect", {
-    class: "gfz-cursor",
-    y: 0.5,
-    width: size[0],
-    height: height - 1,
-    rx: 2,
-  });
-  const box = { width, height, viewBox: `0 0 ${width} ${height}` };
+  const numbersOf = () => [drawing("path", "gfz-above"), drawing("path", "gfz-below")];
+  const [whole, over] = [numbersOf(), numbersOf()];
+  const cursor = drawing("rect", { class: "gfz-cursor", y: 0.5, width: `${100 / count}%`, rx: 2 });
   const role = {
     role: "slider",
     tabindex: -1,
@@ -107,16 +131,20 @@ export function createStrip(strip: Strip, tell: Tell) {
   };
   const svg = drawing(
     "svg",
-    { ...box, ...role, class: `gfz-strip ${strip.className ?? ""}`, "data-stop": strip.stop },
-    drawing("path", { class: "gfz-above", d: paths.above }),
-    drawing("path", { class: "gfz-below", d: paths.below }),
+    { ...role, class: `gfz-strip ${strip.className ?? ""}`, "data-stop": strip.stop },
+    whole,
+    part && drawing("g", "gfz-part", over),
     cursor,
   );
+  drawAt.set(svg, (wide, tall) => {
+    drawNumbers(whole, numbers, strip, [wide / count, tall]);
+    if (part) drawNumbers(over, part, strip, [wide / count, tall]);
+  });
   let at = Math.max(0, Math.min(last, chosen ?? 0));
   const { textOf = (place: number) => `${place}: ${numberText(numbers[place], 4)}` } = strip;
   function place(to: number) {
     at = Math.max(0, Math.min(last, to));
-    cursor.setAttribute("x", String(at * size[0]));
+    cursor.setAttribute("x", `${(100 * at) / count}%`);
     svg.ariaValueNow = String(at);
     svg.ariaValueText = textOf(at);
   }

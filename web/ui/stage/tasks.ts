@@ -131,7 +131,7 @@ async function chosen(app: App, point: RegExp) {
 export function createTask(app: App) {
   const [name, said, found] = [element("strong"), element("span"), element("span", { role: "status" })];
   const leave = button("×", () => app.show({ task: "" }));
-  const made = element("aside", { class: "gf-task" }, name, said, found, leave);
+  const made = element("aside", "gf-task", name, said, found, leave);
   let done = "";
   const read = async () => {
     const { task, busy } = app.state;

@@ -21,10 +21,10 @@ interface Around {
 
 export class Tools {
   /** The page's name and the menu. */
-  element = element("div", { class: "gfs-stage-tools" });
-  field = element("div", { class: "gfs-field" });
-  chips = element("div", { class: "gfs-chips" });
-  foot = element("p", { class: "gfs-foot" });
+  element = element("div", "gfs-stage-tools");
+  field = element("div", "gfs-field");
+  chips = element("div", "gfs-chips");
+  foot = element("p", "gfs-foot");
   /**
    * The result of the reader's last action, if it is not visible elsewhere. The notice covers the foot until the next
    * action.
@@ -55,7 +55,7 @@ export class Tools {
   fill() {
     refill(this.notice);
     this.fillPlay();
-    refill(this.element, element("h1", { class: "gfs-name" }, "glassformer"), this.#menu());
+    refill(this.element, element("h1", "gfs-name", "glassformer"), this.#menu());
     this.#fillChips();
     this.fillField();
     this.#fillFoot();

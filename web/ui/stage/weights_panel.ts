@@ -1,30 +1,17 @@
 // The weights of an opened box as pictures with one pixel for each weight, and one number worked out from a row or
 // column of weights.
-import { numberText } from "../../engine/number_text.ts";
+import { digitsText, numberText } from "../../engine/number_text.ts";
 import { tensor } from "../../engine/tensor.ts";
+import { fanOf, lineFromBelow, lowEdge, numberX } from "../box/lines.ts";
+import { below, gap, over, productsText, stripBox } from "../box/rows.ts";
 import { element } from "../dom.ts";
-import { drawing } from "../figure.ts";
 import { createPixels } from "./pixels.ts";
-import { createStrip, largestSize } from "./strips.ts";
-import { stripX, vectorBand, LABELS, MARGIN } from "./zoom_band.ts";
-import {
-  ASKED,
-  KEYED,
-  enteringLine,
-  fanOf,
-  heading,
-  innerLines,
-  neighbours,
-  panelIn,
-  put,
-  stepButton,
-  signsOf,
-  stopButton,
-  sumBox,
-} from "./zoom_parts.ts";
+import { largestSize } from "./strips.ts";
+import { ASKED, KEYED, insideOf, neighbours, signsOf, stepButton, stopButton } from "./zoom_parts.ts";
 
 import type { Explanation, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Box, Row } from "../box/rows.ts";
 import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
 
@@ -57,10 +44,10 @@ export interface Weights<Kind> {
   open(kind: Kind, at: number): unknown;
 }
 
-const SMALLEST = 908;
-const ROOMY = { top: 26, thick: 40, fan: 64, gap: 14, foot: 18 };
-const TIGHT = { top: 14, thick: 32, fan: 42, gap: 10, foot: 14 };
-const [ROOMY_FROM, NAME, BETWEEN, LARGEST_CELL] = [780, 26, 24, 12];
+const [NAME, BETWEEN, LARGEST_CELL] = [26, 24, 12];
+/** The width in px that the panel needs for other things than the pictures, and the height; the least width of a panel. */
+const [BESIDE, AROUND, SMALLEST] = [186, 310, 908];
+const THICK = [32, 40] as const;
 
 /** Returns some rows of a matrix or, if `isTurned` is true, some columns as rows. */
 export function partOf({ shape, data }: Tensor, from: number, count: number, isTurned = false) {
@@ -79,134 +66,106 @@ function cellSize(room: number, count: number) {
   return size < 1 ? size : Math.floor(size);
 }
 
-/** Returns the panel with the weights. */
-export function weightsPanel<Kind extends string>(app: App, made: Weights<Kind>, room: HTMLElement): Child[] {
-  const { matrices } = made;
-  const frameFor = (inner: { width: number; height: number }) => {
-    const width = Math.max(SMALLEST, inner.width);
-    const { top, thick, fan, gap, foot } = inner.height < ROOMY_FROM ? TIGHT : ROOMY;
-    const products = top + thick + fan;
-    const row = products + thick + gap;
-    const pictures = row + thick + gap;
-    const lines = Math.ceil(matrices.length / 2);
-    const left = Math.min(inner.height, 800) - pictures - gap - thick - foot;
-    const room = [(width - LABELS - MARGIN - BETWEEN) / 2, left / lines - NAME];
-    const cells = matrices.map(({ weights: { shape } }) => [
-      cellSize(room[0], shape[1]),
-      cellSize(room[1], shape[0]),
-    ]);
-    const high = Math.max(...matrices.map(({ weights: { shape } }, at) => shape[0] * cells[at][1])) + NAME;
-    const x = pictures + lines * high + gap;
-    return { width, height: x + thick + foot, thick, top, products, row, pictures, x, cells, high };
-  };
-  return panelIn(app, room, frameFor, (frame, tell) => draw(app, made, frame, tell, room));
-}
-
-function draw<Kind extends string>(
+/** Returns the rows of the weights. */
+export function weightsBox<Kind extends string>(
   app: App,
-  { box, matrices, kind, at, names, isAsked, result, made, open }: Weights<Kind>,
-  frame: { width: number; height: number; cells: number[][] } & Record<
-    "thick" | "top" | "products" | "row" | "pictures" | "x" | "high",
-    number
-  >,
-  tell: Tell,
+  made: Weights<Kind>,
   room: HTMLElement,
-) {
-  const { width, height, thick, cells, high } = frame;
-  const parts = made.parts.filter(({ right }) => right !== undefined);
-  const numbers = (side: "left" | "right" | "value") => parts.map((part) => part[side] ?? 0);
-  const lit = isAsked ? ASKED : KEYED;
-  const own = (to: number) => open(kind, to);
+  tell: Tell,
+): Box {
+  const { box, matrices, kind, names, isAsked, result, open } = made;
   const { sub } = matrices.find((one) => one.kind === kind) as Matrix<Kind>;
   const symbol = ["W", element("sub", {}, sub)];
-  const step = (place: number, name: Child) =>
+  const parts = made.made.parts.filter(({ right }) => right !== undefined);
+  const numbers = (side: "left" | "right" | "value") => parts.map((part) => part[side] ?? 0);
+  const lit = isAsked ? ASKED : KEYED;
+  const products = numbers("value");
+  const own = (to: number) => open(kind, to);
+  const stepOf = (place: number, name: Child) =>
     stepButton(place, name, `${place}`, place === 5, () => own(result.at));
-  const stopAt = () => own(result.at);
-  const bands: [
-    place: number,
-    name: Child,
-    said: string,
-    list: ArrayLike<number>,
-    y: number,
-    className: string,
-  ][] = [
-    [1, "x", names.x, numbers("left"), frame.x, lit],
-    [3, app.t("zoom.weights.row"), `W_${sub}`, numbers("right"), frame.row, "gfz-plain"],
-    [4, ["x × ", ...symbol], `x × W_${sub}`, numbers("value"), frame.products, ""],
-  ];
-  const x = stripX(width, result.numbers.length, result.at);
-  const fan = fanOf(numbers("value"), [x, frame.top + thick], (i) => [
-    stripX(width, parts.length, i),
-    frame.products,
-    "",
-  ]);
-  const strip = createStrip(
-    {
-      stop: "result",
-      name: names.result,
-      numbers: result.numbers,
-      largest: largestSize(result.numbers),
-      chosen: result.at,
+  const band = (place: number, name: Child, said: string, list: number[], className: string) => {
+    const strip = {
+      stop: `band ${place}`,
+      name: said,
+      numbers: list,
       bars: true,
-      width: width - LABELS - MARGIN - 8,
-      height: thick,
-      className: lit,
-      open: own,
-    },
-    tell,
-  );
-  strip.toggleAttribute("data-first", true);
-  const place = { x: LABELS, y: frame.top, width: width - LABELS - MARGIN, height: thick };
-  const pictures = matrices.map((matrix, i) => {
-    const isOpen = matrix.kind === kind;
-    const picture = pictureOf(app, matrix, { cell: cells[i], marked: isOpen ? at : null, room }, tell, open);
-    const left = LABELS + (i % 2) * ((place.width + BETWEEN) / 2);
-    return put(picture, { x: left, y: frame.pictures + Math.floor(i / 2) * high });
-  });
-  const middle = LABELS + place.width / 2;
-  return {
-    parts: [
-      innerLines(frame, [drawing("g", { class: "gfz-fan" }, fan)]),
-      heading(step(5, names.result), place),
-      sumBox(app, strip, place, { numbers: result.numbers, at: result.at, products: numbers("value") }),
-      parts.length > 0 &&
-        bands.map(([order, name, said, list, y, className]) =>
-          vectorBand(
-            step(order, name),
-            {
-              stop: `band ${order}`,
-              name: said,
-              numbers: list,
-              largest: largestSize(list),
-              className,
-              open: stopAt,
-            },
-            { y, height: thick, width },
-            tell,
-          ),
-        ),
-      put(element("span", { class: "gfz-step" }, element("i", {}, 2), app.t("panel.weights")), {
-        x: 18,
-        y: frame.pictures,
-      }),
-      put(
-        element(
-          "p",
-          { class: "gfz-facts gfz-pixel" },
-          app.t("zoom.weights.pixel"),
-          signsOf(app).map((sign) => element("span", {}, sign)),
-        ),
-        {
-          x: 18,
-          y: frame.pictures + NAME,
-        },
-      ),
-      pictures,
-    ],
-    outside: isAsked
-      ? [enteringLine(ASKED, middle, height, { y: frame.x, height: thick }, neighbours(app, box)[0])]
-      : [],
+      className,
+      open: () => own(result.at),
+    };
+    return { height: THICK, name: stepOf(place, name), parts: [stripBox(strip, tell)] };
   };
+  const sum = resultBox(app, made, products, lit, tell);
+  const rows = [
+    band(4, ["x × ", ...symbol], `x × W_${sub}`, products, ""),
+    band(3, app.t("zoom.weights.row"), `W_${sub}`, numbers("right"), "gfz-plain"),
+    band(1, "x", names.x, numbers("left"), lit),
+  ];
+  const gaps = gap([10, 14]);
+  const bands = parts.length > 0 ? [gap([42, 64]), rows[0], gaps, rows[1], gaps] : [gap([42, 64])];
+  return {
+    columns: "126px minmax(0, 1fr) 36px",
+    rows: [
+      gap([14, 26]),
+      { height: THICK, name: stepOf(5, names.result), parts: [sum] },
+      ...bands,
+      picturesRow(app, made, room, tell),
+      ...(parts.length > 0 ? [gaps, rows[2]] : []),
+      gap([14, 18]),
+    ],
+    lines: (ruler) => {
+      const [from, to] = [rows[0].parts[0], sum].map((one) => ruler(one.children[0]));
+      const end: [number, number] = [numberX(to, result.numbers.length, result.at), lowEdge(to)];
+      return [fanOf(products, end, (i) => [numberX(from, products.length, i), from.y, ""])];
+    },
+    outside: (ruler, height) =>
+      isAsked ? lineFromBelow(ASKED, numberX(ruler(sum), 1, 0), height, neighbours(app, box)[0]) : [],
+  };
+}
+
+/** Returns the result, of which the open number is the sum of the products. */
+function resultBox<Kind>(
+  app: App,
+  { names, result, kind, open }: Weights<Kind>,
+  products: number[],
+  className: string,
+  tell: Tell,
+) {
+  const { numbers, at } = result;
+  const number = element("strong", {}, digitsText(numbers[at]));
+  const said = below(at, numbers.length, 30, productsText(app, products), number);
+  const own = (to: number) => open(kind, to);
+  const strip = { stop: "result", name: names.result, numbers, chosen: at, bars: true, className, open: own };
+  const box = stripBox(strip, tell, "", said);
+  box.children[0].toggleAttribute("data-first", true);
+  return box;
+}
+
+/** Returns the row of the pictures, two side by side. */
+function picturesRow<Kind extends string>(
+  app: App,
+  { matrices, kind, at, open }: Weights<Kind>,
+  room: HTMLElement,
+  tell: Tell,
+): Row {
+  const inner = insideOf(room);
+  const lines = Math.ceil(matrices.length / 2);
+  const wide = (Math.max(SMALLEST, inner.width) - BESIDE) / 2;
+  const tall = (Math.min(inner.height, 800) - AROUND) / lines - NAME;
+  const pictures = matrices.map((matrix) => {
+    const [rows, columns] = matrix.weights.shape;
+    const marked = matrix.kind === kind ? at : null;
+    const cell = [cellSize(wide, columns), cellSize(tall, rows)];
+    return pictureOf(app, matrix, { cell, marked, room }, tell, open);
+  });
+  const grid = element("div", { class: "gfz-pictures", style: `gap: 0 ${BETWEEN}px` }, pictures);
+  const about = element(
+    "div",
+    "gfz-pixel",
+    element("span", "gfz-step", element("i", {}, 2), app.t("panel.weights")),
+    element("p", "gfz-facts", app.t("zoom.weights.pixel")),
+    signsOf(app).map((sign) => element("span", "gfz-facts", sign)),
+  );
+  return { height: "auto", parts: [over("1", about), grid] };
 }
 
 /** Returns a matrix as a picture below its name. A click opens the number that the clicked row or column yields. */

@@ -1,5 +1,6 @@
 // Linear and Softmax opened in place: the competing words, why the written word won, and the beam.
 import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
+import { boxPanel } from "../box/rows.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import {
@@ -10,7 +11,7 @@ import {
   temperatureText,
   tokenName,
 } from "./words.ts";
-import { wordsPanel } from "./words_panel.ts";
+import { wordsBox } from "./words_box.ts";
 import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
 import { withSegments } from "./zoom_segments.ts";
@@ -46,11 +47,11 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
     cell: part
       ? { name: "decoder.output", index: [reading.row, part.at] }
       : { name: isLogit ? "logits" : "log_probs", index: [reading.row, open.id] },
-    panel: (room) =>
+    panel: () =>
       withSegments(app, zoom.box, {
         name: "zoom.words",
         beside: turner(app, "decoder", { ...reading, word }),
-        own: () => wordsPanel(app, reading, room),
+        own: () => boxPanel(app, (tell) => wordsBox(app, reading, tell)),
       }),
   };
 }

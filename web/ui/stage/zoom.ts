@@ -15,9 +15,9 @@ const MAP = { width: 268, opens: 320 };
 
 /** Returns the layer over the figure in which boxes open, and a function that updates it. */
 export function createZoom(app: App, lit: () => Lit | null) {
-  const map = element("div", { class: "gfs-map" });
+  const map = element("div", "gfs-map");
   const inside = createZoomFrame(app, lit);
-  const made = element("div", { class: "gfs-zoom" }, map, inside);
+  const made = element("div", "gfs-zoom", map, inside);
   made.hidden = app.state.zoom === null;
   /** Updates the layer. A newly opened box grows from its rectangle, in px of the plane. */
   function open(pen: Pen) {

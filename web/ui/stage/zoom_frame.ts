@@ -1,6 +1,7 @@
 // The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
 // column and the room with its own content.
 import { button, element, refill } from "../dom.ts";
+import { drawAfterLayout } from "../box/rows.ts";
 import { latestOnly } from "../latest.ts";
 import { viewOf } from "./zoom_views.ts";
 
@@ -35,10 +36,10 @@ const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
  * words that are highlighted on the stage if the reader has chosen no word.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
-  const about = element("div", { class: "gfz-about" });
+  const about = element("div", "gfz-about");
   const sentence = element("h2", { "aria-live": "polite" });
-  const room = element("div", { class: "gfz-room" });
-  const zoom = element("section", { class: "gf-zoom" });
+  const room = element("div", "gfz-room");
+  const zoom = element("section", "gf-zoom");
   let opened: Opened | null = null;
   let stop = "";
   let shown = "";
@@ -77,6 +78,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     drawn = `${room.clientWidth} ${innerHeight}`;
     const { scrollLeft = 0, scrollTop = 0 } = room.querySelector(".gfz-scroll") ?? {};
     refill(room, made.panel(room));
+    drawAfterLayout(room);
     room.querySelector(".gfz-scroll")?.scrollTo(scrollLeft, scrollTop);
     const found = enter(stop);
     if (hadFocus) found?.focus({ preventScroll: true });
@@ -165,11 +167,10 @@ function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLEleme
   refill(
     about,
     button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
-    element("p", { class: "gfz-place" }, made.name),
+    element("p", "gfz-place", made.name),
     sentence,
-    made.sentence.section &&
-      element("p", { class: "gfz-place" }, app.t("stage.paper", `§${made.sentence.section}`)),
-    made.remarks.map((one) => (typeof one === "string" ? element("p", { class: "gfz-note" }, one) : one)),
+    made.sentence.section && element("p", "gfz-place", app.t("stage.paper", `§${made.sentence.section}`)),
+    made.remarks.map((one) => (typeof one === "string" ? element("p", "gfz-note", one) : one)),
     made.receipt(most),
     button(app.t("zoom.numbers"), () => showAll(app, made.cell), { className: "gfz-link" }),
   );
@@ -181,7 +182,7 @@ function fillIn(app: App, { key, values }: Sentence): Child[] {
   return parts.map((text, at) => {
     const value = at % 2 ? values[Number(text)] : text;
     if (typeof value !== "object") return value;
-    return element("bdi", { class: `gfz-${value.side}` }, value.word);
+    return element("bdi", `gfz-${value.side}`, value.word);
   });
 }
 

@@ -29,14 +29,12 @@ export function withSegments(
     segment("numbers", name),
     segmentsOf(box).map((panel) => segment(panel, `panel.${panel}`)),
   );
-  const bar = element("div", { class: "gfz-bar" }, segments, beside);
+  const bar = element("div", "gfz-bar", segments, beside);
   if (!open || !isPanel(open)) return [bar, own()];
-  const content = panelOf(app, open);
-  if (!content.isConnected) queueMicrotask(() => app.layOut()); // some panels can only be drawn once they have a width
-  return [bar, element("div", { class: `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}` }, content)];
+  return [bar, element("div", `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}`, panelOf(app, open))];
 }
 
 /** Returns a segment that only says why it is empty. */
 export function emptyPanel(text: string): Child[] {
-  return [element("div", { class: "gfz-scroll gfz-panel" }, element("p", {}, text))];
+  return [element("div", "gfz-scroll gfz-panel", element("p", {}, text))];
 }
