@@ -34,6 +34,8 @@ export class App implements Explained {
   sentences: Sentences;
   /** The largest difference from PyTorch's numbers; null if the page has no PyTorch numbers. */
   parity: number | null = null;
+  /** Returns the address of this view's state; null if the view has no address of its own. */
+  address: () => string | null = () => null;
   #store: Store<State>;
   /** The last request that could be computed; restored when a later request fails. */
   #computable: Asked;

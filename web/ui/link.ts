@@ -52,6 +52,7 @@ export function claimLink(signal: AbortSignal) {
 export async function keepLink(app: App) {
   starts.set(app, linkedLooks(app.state));
   if (!isLinkable(app)) return;
+  app.address = () => location.href.replace(/#.*$/s, "") + stateHash(app);
   const owns = () => livingViews().values().next().value === app.signal;
   let reading = false,
     written = 0,
@@ -83,11 +84,7 @@ export async function keepLink(app: App) {
   window.addEventListener("hashchange", read, { signal: app.signal });
 }
 
-/** Returns the address of this view's state; null in notebooks and frames, whose address is not the view's own. */
-export function linkOf(app: App) {
-  return isLinkable(app) ? location.href.replace(/#.*$/s, "") + stateHash(app) : null;
-}
-
+/** Returns whether a view has an address of its own: in notebooks and frames, the address is not the view's. */
 function isLinkable(app: App) {
   const inNotebook = app.engine.host && !app.payload.host;
   return !inNotebook && /^(https?|file):$/.test(location.protocol);

@@ -4,7 +4,6 @@ import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, closeMenu, element, menu, refill } from "./dom.ts";
 import { drawing, withAttributes } from "./figure.ts";
-import { linkOf } from "./link.ts";
 import { svgBrush, svgFile } from "./numbers/brush.ts";
 import { measured } from "./numbers/grid.ts";
 import { paintCells, paintLabels, sheetOf } from "./numbers/picture.ts";
@@ -75,14 +74,14 @@ export function savingButtons(app: App, name: string, svg: () => string, say?: S
     saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
     saving("PNG", app.t("save.png"), () => pngOf(svg())),
     linkButton(app, say),
-    linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app), say),
+    app.address() && copyButton(app, app.t("save.frame"), () => frameOf(app), say),
   ];
 }
 
 /** Returns a button that copies the address of the view's state, if the view has an address. */
 export function linkButton(app: App, say?: Say) {
   const copied = location.protocol === "file:" ? "changes.link.file" : "changes.link.copied";
-  return linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? "", say, copied);
+  return app.address() && copyButton(app, app.t("changes.link"), () => app.address() ?? "", say, copied);
 }
 
 /** Returns a button that copies a text, or shows the text if the browser refuses to copy. */
@@ -125,7 +124,7 @@ function sayOn(button: HTMLElement, title: string, text: string, say?: Say) {
  * to by its bare file name, so both pages must be in the same folder.
  */
 function frameOf(app: App) {
-  const link = linkOf(app) ?? "";
+  const link = app.address() ?? "";
   const address = link.startsWith("file:") ? link.slice(link.split("#")[0].lastIndexOf("/") + 1) : link;
   const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
   return `<iframe src="${escaped(address)}" title="${escaped(`glassformer: ${app.state.sentence}`)}" width="100%" height="${FRAME_HEIGHT}" loading="lazy"></iframe>`;
@@ -148,7 +147,7 @@ export function pictureSvg(app: App, picture: Picture, place: Element) {
     brush.words(6, height + LINE * (at + 1), line, colours(bold ? "--ink" : "--ink3"), { bold });
   });
   const whole = { width: wide, height: Math.ceil(height + LINE * (said.flat().length + 1)) };
-  const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
+  const state = app.address()?.replace(/^[^#]*/, "") ?? "";
   return svgFile(whole, parts, sentence, state, colours("--paper"));
 }
 

@@ -11,9 +11,15 @@ import type { FigureView } from "./figure_view.ts";
 import type { StageNumbers } from "./shown.ts";
 
 /** Returns the full name of a box, with the number of the open layer. */
-export function fullName(box: string, { open }: StageNumbers) {
+function fullName(box: string, { open }: StageNumbers) {
   const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
   return boxName(stack, id, open[stack]);
+}
+
+/** Returns the full name of a box if the box can be opened. */
+export function openableName(box: string, numbers: StageNumbers) {
+  const name = fullName(box, numbers);
+  return viewOf(name) && name;
 }
 
 /** Highlights a word: a source word, or an output word that was clicked where it is written or read. */
@@ -56,8 +62,8 @@ export function openGuess(app: App, at: string, { row, open }: StageNumbers) {
 /** Highlights a box; if the box is already highlighted, or in a chapter, opens it. */
 export function openBox(app: App, { pen, act }: FigureView, box: string) {
   if (box !== app.state.box && !act) return app.show({ box });
-  const name = pen && fullName(box, pen.numbers);
-  if (!name || !viewOf(name)) return; // addresses may name boxes that cannot be opened
+  const name = pen && openableName(box, pen.numbers);
+  if (!name) return; // addresses may name boxes that cannot be opened
   const { row, source } = pen.numbers;
   app.show({ zoom: { box: name, key: null }, panel: "numbers", row, sourceWord: source });
 }

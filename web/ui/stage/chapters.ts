@@ -14,13 +14,8 @@ import { checkpointSteps, stepName } from "../checkpoints.ts";
 import type { Changes, Opening } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Looks, SomeChanges, Translated } from "../types.ts";
+import type { ChapterAct } from "./figure_view.ts";
 import type { StageNumbers } from "./shown.ts";
-
-/** The box up to which each stack is shown; "" = the stack has not begun. */
-export interface Risen {
-  encoder: string;
-  decoder: string;
-}
 
 /** The values that an act's text names, by name, and the variant of the text, if it is not the usual one. */
 export interface Found {
@@ -30,13 +25,8 @@ export interface Found {
   more?: boolean;
 }
 
-export interface Act {
-  id: string;
-  /** The box that is outlined; "" = the box that the reader has chosen. */
-  box: string;
-  /** The boxes that the veil leaves clear; [] = all boxes. */
-  lit: string[];
-  risen: Risen;
+/** An act; an empty `box` stands for the box that the reader has chosen. */
+export interface Act extends ChapterAct {
   /**
    * Returns what the act highlights. Without this function, the word, heads and box that the reader has chosen stay
    * highlighted.
@@ -57,7 +47,7 @@ interface Chapter {
 
 /** The variant of an act's text that is the stage's own sentence about the box. */
 export const OWN = "own";
-const WHOLE: Risen = { encoder: "all", decoder: "all" };
+const WHOLE: ChapterAct["risen"] = { encoder: "all", decoder: "all" };
 const CROSS = "decoder.cross_attention";
 const SELF = "encoder.self_attention";
 const SOFTMAX = "decoder.softmax";

@@ -3,7 +3,6 @@ import { coloursAt } from "../colours.ts";
 import { brushOf, element, refill } from "../dom.ts";
 import { drawing, withAttributes } from "../figure.ts";
 import { picturedHeads, writtenIn } from "./choices.ts";
-import { actOf } from "./chapters.ts";
 import { wavesOn } from "./embedding_reading.ts";
 import { fly } from "./flight.ts";
 import { geometryOf } from "./geometry.ts";
@@ -18,7 +17,7 @@ import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
 import type { Area, Geometry, Plane } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
-import type { Player } from "./play.ts";
+import type { Act, Player } from "./play.ts";
 import type { StageNumbers } from "./shown.ts";
 
 const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
@@ -30,12 +29,20 @@ export function handleOf(one: Element | null) {
   return one?.closest<SVGElement>(".gfs-handle")?.dataset.family as FamilyId | undefined;
 }
 
+/** What the figure shows of an act of a chapter. */
+export interface ChapterAct extends Pick<Act, "box" | "risen"> {
+  id: string;
+  /** The boxes that the veil leaves clear; [] = all boxes. */
+  lit: string[];
+}
+
 export class FigureView {
   svg = drawing("svg", { role: "group", tabindex: 0, class: "gfs-figure-svg" });
   /** What the figure shows; null until it is drawn for the first time. */
   pen: Pen | null = null;
   #app: App;
   #player: Player;
+  #chapterAct: () => ChapterAct | null;
   #groups = new Map(Object.keys(LAYERS).map((name) => [name, drawing("g", `gfs-g-${name}`)]));
   /** The groups that appear step by step in Play. */
   #risen = drawing("g", "gfs-risen");
@@ -48,9 +55,11 @@ export class FigureView {
   /** The size of the smallest type, in px of the plane. */
   #least = 12;
 
-  constructor(app: App, player: Player) {
+  /** `chapterAct` returns the open act of a chapter. */
+  constructor(app: App, player: Player, chapterAct: () => ChapterAct | null) {
     this.#app = app;
     this.#player = player;
+    this.#chapterAct = chapterAct;
     for (const [name, group] of this.#groups) {
       if (name === Object.keys(ABOVE)[0]) this.svg.append(this.#risen, this.#veil);
       (name in RISING ? this.#risen : this.svg).append(group);
@@ -60,7 +69,7 @@ export class FigureView {
 
   /** The open act of a chapter; null if no chapter is open. */
   get act() {
-    return actOf(this.#app);
+    return this.#chapterAct();
   }
 
   /** The highlighted box: the box of the act of Play or of the chapter, or else the box that the reader has chosen. */

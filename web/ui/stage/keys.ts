@@ -1,7 +1,6 @@
 // What the reader does on the figure with the mouse and the keyboard.
 import { isForPage } from "../dom.ts";
 import { layersOf } from "../heads.ts";
-import { linkOf } from "../link.ts";
 import { chooseHead, chooseWord, moveBox, openBox, openGuess, openLayer } from "./actions.ts";
 import { chapterKey } from "./chapter_view.ts";
 import { clamp, familyOf } from "./choices.ts";
@@ -181,7 +180,7 @@ export class Keys {
   #typesOn(event: KeyboardEvent) {
     const { chapter, lecture, view, zoom, sheet } = this.#app.state;
     const { key, target } = event;
-    const isHere = this.#root.contains(target as Node) || (target === document.body && linkOf(this.#app));
+    const isHere = this.#root.contains(target as Node) || (target === document.body && this.#app.address());
     const isFree = view === "stage" && !(chapter || lecture || zoom || sheet);
     return isFree && isHere && isForPage(event) && key !== "f" && /^\p{L}$/u.test(key);
   }

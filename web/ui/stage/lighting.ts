@@ -75,8 +75,11 @@ export function createLighting(app: App) {
   };
 }
 
-/** Returns the numbers that the figure shows; `played`: the row of the act of Play, if one is shown. */
-export async function shownNumbers(app: App, played: number | null) {
+/**
+ * Returns the numbers that the figure shows. `played`: the row of the act of Play, if one is shown; `isWarm`: whether
+ * the reader tries temperatures.
+ */
+export async function shownNumbers(app: App, played: number | null, isWarm: boolean) {
   const numbers = await stageNumbers(app, played ?? (await litRow(app)), MOST_CANDIDATES);
-  return played === null ? withSecond(app, warmed(app, numbers)) : numbers;
+  return played === null ? withSecond(app, isWarm ? warmed(app, numbers) : numbers) : numbers;
 }

@@ -5,7 +5,6 @@ import { largestAt, largestPlace, logSoftmax, rowOf, rowOfHead, tensor } from ".
 import { sublayersOf } from "../boxes.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { beforeChanges } from "./before.ts";
-import { actOf } from "./chapters.ts";
 
 import type { Side, Stack, Steps, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -198,7 +197,7 @@ const LOWEST = 0.01; // at a lower temperature, too, the likeliest word gets all
  */
 export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   const { temperature } = app.state;
-  if (actOf(app)?.id !== "temperature" || numbers.logits.length === 0) return numbers;
+  if (numbers.logits.length === 0) return numbers;
   const warm = tensor(
     [1, numbers.logits.length],
     numbers.logits.map((one) => one / Math.max(temperature, LOWEST)),

@@ -5,8 +5,9 @@ import { element, refill } from "../dom.ts";
 import { latestOnly } from "../latest.ts";
 import { panelOf } from "../panels.ts";
 import { elementSvg } from "../take_away.ts";
-import { fullName, openBox } from "./actions.ts";
+import { openableName, openBox } from "./actions.ts";
 import { createStrip } from "./chapter_view.ts";
+import { actOf } from "./chapters.ts";
 import { FigureView } from "./figure_view.ts";
 import { splitOf } from "./geometry.ts";
 import { memoryTop } from "./ribbons.ts";
@@ -20,7 +21,6 @@ import { createSheet } from "./sheet.ts";
 import { Tools } from "./tools.ts";
 import { Turner } from "./turn.ts";
 import { createZoom } from "./zoom.ts";
-import { viewOf } from "./zoom_views.ts";
 
 import type { App } from "../app.ts";
 import type { State } from "../state.ts";
@@ -77,7 +77,7 @@ class StageView {
   constructor(app: App) {
     this.#app = app;
     this.#player = new Player(app, { show: () => this.#redraw(), changed: () => this.#tools.fillPlay() });
-    this.#figure = new FigureView(app, this.#player);
+    this.#figure = new FigureView(app, this.#player, () => actOf(app));
     const lit = () => this.#figure.pen?.numbers ?? null;
     this.#second = createSecond(app, lit);
     this.#strip = createStrip(app);
@@ -95,7 +95,7 @@ class StageView {
     this.#light = createLighting(app);
     this.#draw = latestOnly(
       app.signal,
-      () => shownNumbers(app, this.#player.act?.row ?? null),
+      () => shownNumbers(app, this.#player.act?.row ?? null, this.#figure.act?.id === "temperature"),
       (numbers) => this.#show(numbers),
     );
     this.#compose();
@@ -167,7 +167,7 @@ class StageView {
     this.#plane.style.cssText = plane.css;
     this.element.style.height = geometry.narrow ? "" : `${Math.ceil(geometry.height * plane.scale)}px`;
     this.#place(geometry);
-    this.#tools.open.hidden = !viewOf(fullName(figure.box, numbers));
+    this.#tools.open.hidden = !openableName(figure.box, numbers);
     this.#tools.open.textContent = this.#app.t("stage.open.box");
     this.element.toggleAttribute("data-second", numbers.second !== null);
     this.#second.tell();
