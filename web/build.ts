@@ -33,7 +33,7 @@ async function bundled(
   return outputFiles[0].text;
 }
 
-const explorer = bundled("ui/explorer.ts", {
+const explorer = bundled("ui/view/explorer.ts", {
   // A single expression whose exports keep their names: in a page, `mount` is called after it in the same <script>.
   format: "iife",
   globalName: "explorer",
@@ -50,10 +50,13 @@ const page = bundled("translate/page.ts", {
 });
 
 const SHEETS = [
-  "ui/styles.css",
-  ...["stage", "beam", "zoom", "chapters"].map((name) => `ui/stage/${name}.css`),
-  "ui/numbers/numbers.css",
-];
+  "app/styles",
+  "figure/stage",
+  "chapters/look",
+  "box/zoom",
+  "chapters/chapters",
+  "box/numbers/numbers",
+].map((name) => `ui/${name}.css`);
 for (const [name, text] of [
   ["watch/explorer/explorer.js", await explorer],
   ["watch/explorer/explorer.css", await styles(SHEETS)],

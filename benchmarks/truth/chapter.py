@@ -179,7 +179,7 @@ def read_now(seen: Seen, text: str) -> str:
     """Check the words to which the reader has turned the heads."""
     weights = position(seen) or []
     places = [at for at, weight in enumerate(weights) if weight > 0]
-    found = read(text, seen.state["language"], ["beam.scene.both"])
+    found = read(text, seen.state["language"], ["look.both"])
     if not found:
         return expected("words that are read", text, " ".join(f"“{seen.read_words[at]}”" for at in places))
     values = found[0].values
@@ -312,41 +312,41 @@ def always(*_: object) -> str:
 
 
 CHECKS: dict[str, Check] = {
-    "beam.scene.who": asked(differing),
-    "beam.scene.why": asked(word),
-    "beam.scene.other": other_beginning,
-    "beam.scene.lead.genders": asked(genders_of_pair),
-    "beam.scene.lead.pair": asked(both_of_pair),
-    "beam.scene.lead": asked(both),
-    "beam.scene.lead.other": other_beginning,
-    "beam.scene.looks": head(1),
-    "beam.scene.looks.two": head(2, trails=False),
-    "beam.scene.looks.trails": head(2, trails=True),
-    "beam.scene.first": opens_with,
-    "beam.scene.so": likelier,
-    "beam.scene.drag": destination,
-    "beam.scene.drag.any": leads_nowhere,
-    "beam.scene.writes": written(1, stays=False),
-    "beam.scene.writes.two": written(2, stays=False),
-    "beam.scene.stays": written(1, stays=True),
-    "beam.scene.stays.two": written(2, stays=True),
-    "beam.scene.begins": begins(1),
-    "beam.scene.begins.two": begins(2),
-    "beam.scene.later": later,
-    "beam.scene.follow": follow,
-    "beam.scene.change": change,
-    "beam.scene.alone": alone,
-    "beam.scene.search": searched,
-    "beam.scene.differs": greedy,
-    "beam.scene.look": look,
-    "beam.scene.others": others,
+    "look.who": asked(differing),
+    "look.why": asked(word),
+    "look.other": other_beginning,
+    "look.lead.genders": asked(genders_of_pair),
+    "look.lead.pair": asked(both_of_pair),
+    "look.lead": asked(both),
+    "look.lead.other": other_beginning,
+    "look.looks": head(1),
+    "look.looks.two": head(2, trails=False),
+    "look.looks.trails": head(2, trails=True),
+    "look.first": opens_with,
+    "look.so": likelier,
+    "look.drag": destination,
+    "look.drag.any": leads_nowhere,
+    "look.writes": written(1, stays=False),
+    "look.writes.two": written(2, stays=False),
+    "look.stays": written(1, stays=True),
+    "look.stays.two": written(2, stays=True),
+    "look.begins": begins(1),
+    "look.begins.two": begins(2),
+    "look.later": later,
+    "look.follow": follow,
+    "look.change": change,
+    "look.alone": alone,
+    "look.search": searched,
+    "look.differs": greedy,
+    "look.look": look,
+    "look.others": others,
 }
 """The check of each template, by the template's key."""
 
 GENERAL: dict[str, Check] = {
-    "beam.scene.read": always,
-    "beam.scene.written": always,
-    "beam.scene.hint": always,
-    "beam.scene.changes": lambda seen, _: "" if seen.state["changes"] else "nothing is changed",
+    "look.read": always,
+    "look.written": always,
+    "look.hint": always,
+    "look.changes": lambda seen, _: "" if seen.state["changes"] else "nothing is changed",
 }
 """The checks of labels that are true of every such model, and of an offer to the reader."""

@@ -75,17 +75,17 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "direct": ("why.direct.about",),
     },
     "chapter": {
-        "title": ("beam.scene.who", "beam.scene.why", "beam.scene.other"),
+        "title": ("look.who", "look.why", "look.other"),
         "lead": (
-            "beam.scene.lead",
-            "beam.scene.lead.genders",
-            "beam.scene.lead.pair",
-            "beam.scene.lead.other",
+            "look.lead",
+            "look.lead.genders",
+            "look.lead.pair",
+            "look.lead.other",
         ),
-        "labels": ("beam.scene.read", "beam.scene.written"),
-        "said": ("beam.scene.",),
-        "chips": ("beam.scene.look", "beam.scene.hint"),
-        "others": ("beam.scene.others",),
+        "labels": ("look.read", "look.written"),
+        "said": ("look.",),
+        "chips": ("look.look", "look.hint"),
+        "others": ("look.others",),
     },
     "act": {"said": ("chapter.",), "more": ("chapter.",)},
     "held": {
@@ -492,10 +492,10 @@ class Visit:
 
     def scene(self, seen: Seen) -> None:
         self.check(seen, KINDS["chapter"])
-        self.tally.claims["beam.scene.tug"] += 1
+        self.tally.claims["look.tug"] += 1
         sides = dict(seen.state["texts"]["tug"])
         if wrong := chapter.tug(seen, sides):
-            self.tally.blame(seen, Problem("beam.scene.tug", str(sides), wrong))
+            self.tally.blame(seen, Problem("look.tug", str(sides), wrong))
 
     def check(self, seen: Seen, kinds: Mapping[str, Sequence[str]]) -> list[str]:
         """Check the texts of an area; return their templates."""

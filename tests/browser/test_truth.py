@@ -158,7 +158,7 @@ def test_a_turned_look_that_changes_the_beginning_is_told(make_translator, explo
     translator = make_translator(seed=13, extra_length=3)
     visit = visit_of(translator, explore(translator, sentence, view="stage"), sentence)
     visit.chapter()
-    assert visit.tally.claims["beam.scene.begins"] > 0
+    assert visit.tally.claims["look.begins"] > 0
     assert visit.tally.false == []
 
 
@@ -171,9 +171,9 @@ def test_each_template_has_a_check() -> None:
         "zoom.about.",
         "zoom.mask.",
         "zoom.guess.",
-        "beam.scene.looks",
-        "beam.scene.writes",
-        "beam.scene.begins",
+        "look.looks",
+        "look.writes",
+        "look.begins",
     )
     templates = {key for key in strings()["en"] if key.startswith(kinds) or is_of_act(key)}
     planted = {

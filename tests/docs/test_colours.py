@@ -5,7 +5,7 @@ import re
 import pytest
 from pages import ROOT
 
-STAGE = (ROOT / "web/ui/stage/stage.css").read_text(encoding="utf-8")
+STAGE = (ROOT / "web/ui/figure/stage.css").read_text(encoding="utf-8")
 SITE = (ROOT / "docs/site/static/site.css").read_text(encoding="utf-8")
 
 

@@ -254,7 +254,7 @@ def test_the_sentences_of_the_page_are_true(demo, page, tmp_path):
     visit.sentences(sentences)
     tally = visit.tally
     assert tally.false == []
-    assert {"beam.scene.lead.genders", "beam.scene.drag", "why.needs", "stage.more.forced"} <= set(tally.claims)
+    assert {"look.lead.genders", "look.drag", "why.needs", "stage.more.forced"} <= set(tally.claims)
 
 
 @pytest.mark.browser

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";
-import { App } from "../ui/app.ts";
+import { App } from "../ui/app/app.ts";
 import { traces } from "./traces.ts";
 
 import type { Payload } from "../engine/types.ts";
-import type { State } from "../ui/state.ts";
+import type { State } from "../ui/app/state.ts";
 
 const SENTENCE = "w4 w9 w5";
 const CROSS = "decoder.layers.0.cross_attention";

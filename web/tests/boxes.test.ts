@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { boxesOf, boxName, boxOfPanel, isBox, segmentsOf, sublayersOf } from "../ui/boxes.ts";
+import { boxesOf, boxName, boxOfPanel, isBox, segmentsOf, sublayersOf } from "../ui/app/boxes.ts";
 import { traces } from "./traces.ts";
 
 import type { ModelConfig } from "../engine/types.ts";

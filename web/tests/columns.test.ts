@@ -1,7 +1,7 @@
 // The columns of the figure's words: as many words as possible are shown, and words on the same line do not touch.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnsOf } from "../ui/stage/geometry.ts";
+import { columnsOf } from "../ui/figure/geometry.ts";
 
 const WORDS = "L' animal n' a pas traversé la rue parce qu' il était trop fatigué . end".split(" ");
 /** The labels of each column: the word that the decoder reads there, and the word that it writes. */

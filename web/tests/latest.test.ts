@@ -1,7 +1,7 @@
 // Late answers: a page served by Python gets its numbers late, and not always in the order of its requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { latestOnly } from "../ui/latest.ts";
+import { latestOnly } from "../ui/app/latest.ts";
 
 /** Returns a drawing whose numbers arrive when the test releases them, and a list of what was shown. */
 function slowDrawing() {

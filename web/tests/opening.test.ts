@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";
-import { App } from "../ui/app.ts";
-import { openingOf, strongestHead } from "../ui/stage/opening.ts";
+import { App } from "../ui/app/app.ts";
+import { openingOf, strongestHead } from "../ui/figure/opening.ts";
 import { traces } from "./traces.ts";
 
 import type { Bytes, Host, Opening, Payload, Question, Slice } from "../engine/types.ts";

@@ -1,7 +1,7 @@
 // The figure's plane: down to 1024 × 640 px, the figure is scaled as a whole, and its type is painted with 12 px.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NARROW, planeOf } from "../ui/stage/geometry.ts";
+import { NARROW, planeOf } from "../ui/figure/geometry.ts";
 
 const WINDOWS = [
   [1024, 640],

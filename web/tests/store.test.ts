@@ -1,7 +1,7 @@
 // The state of a view, and which listeners are called when its parts are set.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Store } from "../ui/store.ts";
+import { Store } from "../ui/app/store.ts";
 
 /** Returns a store, and a list of the calls that a listener to `a` and `b` has received. */
 function watched() {

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const UI = new URL("../ui/", import.meta.url);
-const css = readFileSync(new URL("styles.css", UI), "utf8");
+const css = readFileSync(new URL("app/styles.css", UI), "utf8");
 const report = readFileSync(new URL("../../src/glassformer/watch/report/style.css", UI), "utf8");
 const page = readFileSync(new URL("../translate/page.css", UI), "utf8");
 const COLOUR = /#[0-9a-f]{3,8}\b|\b(rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(/i;
@@ -32,12 +32,18 @@ test("both themes have the same colours", () => {
 });
 
 test("both themes of the stage have the same colours, and its parts write none", () => {
-  const stage = readFileSync(new URL("stage/stage.css", UI), "utf8");
+  const stage = readFileSync(new URL("figure/stage.css", UI), "utf8");
   const blocks = [...stage.matchAll(/\.gf-stage-root \{([^}]*)\}/g)].slice(0, 2);
   const names = blocks.map(([, block]) => [...block.matchAll(/--([\w-]+): #/g)].map(([, name]) => name));
   assert.ok(names[0].length > 20);
   assert.deepEqual(names[0], names[1]);
-  for (const name of ["stage/stage", "stage/beam", "stage/zoom", "stage/chapters", "numbers/numbers"]) {
+  for (const name of [
+    "figure/stage",
+    "chapters/look",
+    "box/zoom",
+    "chapters/chapters",
+    "box/numbers/numbers",
+  ]) {
     const sheet = readFileSync(new URL(`${name}.css`, UI), "utf8");
     assert.doesNotMatch(sheet.replaceAll(/--[\w-]+: #\w+;/g, ""), COLOUR, name);
   }
@@ -63,7 +69,7 @@ test("the translation page has the explorer's colours, and names each once per t
   assert.doesNotMatch(page.replaceAll(/--\w+: #\w+;/g, ""), COLOUR);
 });
 
-test("colours are written only as variables in styles.css", () => {
+test("colours are written only as variables in app/styles.css", () => {
   const written = css.split("\n").filter((line) => COLOUR.test(line));
   assert.deepEqual(
     written.filter((line) => !/^ {2}--[\w-]+: /.test(line)),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timesText } from "../ui/stage/words.ts";
+import { timesText } from "../ui/app/wording.ts";
 
 const t = (_: string, text: string | number) => `more than ${text}`;
 

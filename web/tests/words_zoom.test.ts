@@ -4,8 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawable } from "../engine/sampling.ts";
 import { logSoftmax, tensor } from "../engine/tensor.ts";
-import { nearestRows } from "../ui/stage/embedding_reading.ts";
-import { closestOf, largestOfParts, listed, PLAIN, rankOf, sampledWords } from "../ui/stage/words_reading.ts";
+import { nearestRows } from "../ui/figure/embedding_reading.ts";
+import {
+  closestOf,
+  largestOfParts,
+  listed,
+  PLAIN,
+  rankOf,
+  sampledWords,
+} from "../ui/figure/words_reading.ts";
 
 const SCORES = Float32Array.from([3, -1, 2.5, 0, 1]);
 const logProbsOf = (scores: Float32Array) => logSoftmax(tensor([1, scores.length], scores)).data;

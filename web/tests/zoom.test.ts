@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decimalsOf, fixedText } from "../engine/number_text.ts";
-import { cosineOf, degrees } from "../ui/stage/add_norm_reading.ts";
-import { widestHead } from "../ui/stage/attention_reading.ts";
-import { barPath, largestSize, squarePaths } from "../ui/stage/strips.ts";
-import { boxName, isBox, placeOfBox } from "../ui/boxes.ts";
-import { rowAt } from "../ui/stage/zoom_parts.ts";
+import { cosineOf, degrees } from "../ui/box/add_norm_reading.ts";
+import { widestHead } from "../ui/box/attention_reading.ts";
+import { barPath, largestSize, squarePaths } from "../ui/box/strips.ts";
+import { boxName, isBox, placeOfBox } from "../ui/app/boxes.ts";
+import { rowAt } from "../ui/box/zoom_parts.ts";
 
 import type { ModelConfig } from "../engine/types.ts";
 

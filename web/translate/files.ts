@@ -1,10 +1,10 @@
 // Files and texts from outside the page: a chosen file, or whatever is dropped onto the page.
-import { button, element, refill } from "../ui/dom.ts";
+import { button, element, refill } from "../ui/app/dom.ts";
 import { asksLatest } from "./asking.ts";
 import { inWords, translateFile } from "./service.ts";
 import { t } from "./words.ts";
 
-import type { Child } from "../ui/types.ts";
+import type { Child } from "../ui/app/types.ts";
 
 const upload = element("input", { type: "file", hidden: true });
 const choose = button("", () => upload.click());

@@ -1,6 +1,6 @@
 // The translation page of `glassformer serve`: a text, its translation while the reader types, and the model's data
 // about each sentence and word.
-import { button, chooser, element, refill } from "../ui/dom.ts";
+import { button, chooser, element, refill } from "../ui/app/dom.ts";
 import { asksLatest } from "./asking.ts";
 import { drawFiles, fileRow, takeDropped, translateFiles } from "./files.ts";
 import { isUnsure, sourcesOf, targetsOf, wordsOf } from "./marks.ts";

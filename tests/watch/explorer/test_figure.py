@@ -13,7 +13,7 @@ from glassformer.watch.explorer.figure import FIGURE_COLOURS
 
 SENTENCE = "the black cat sleeps ."
 TEXT, KNOT = "{http://www.w3.org/2000/svg}text", "{http://www.w3.org/2000/svg}circle"
-STYLES = Path(__file__).parents[3] / "web/ui/stage/stage.css"
+STYLES = Path(__file__).parents[3] / "web/ui/figure/stage.css"
 
 
 @pytest.mark.parametrize(

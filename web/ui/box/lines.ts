@@ -1,9 +1,9 @@
 // The lines of an opened box. They are measured after the layout: from the places of the parts that they connect.
-import { drawing } from "../figure.ts";
-import { largestSize } from "../stage/strips.ts";
+import { drawing } from "../app/drawing.ts";
+import { largestSize } from "./strips.ts";
 
-import type { Child } from "../types.ts";
-import type { Place, Ruler } from "../stage/strips.ts";
+import type { Child } from "../app/types.ts";
+import type { Place, Ruler } from "./strips.ts";
 
 /** Products smaller than this share of the largest one get no line. */
 const FAINTEST = 0.04;

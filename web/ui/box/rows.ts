@@ -1,15 +1,15 @@
 // The panel of an opened box: rows one above the other, which CSS lays out as a grid, and the lines between them, which
 // are drawn after the layout.
-import { element, nodesOf } from "../dom.ts";
-import { drawing } from "../figure.ts";
-import { createStrip, drawStrips, largestSize } from "../stage/strips.ts";
-import { HIDDEN, legend, turner } from "../stage/zoom_parts.ts";
+import { element, nodesOf } from "../app/dom.ts";
+import { drawing } from "../app/drawing.ts";
+import { createStrip, drawStrips, largestSize } from "./strips.ts";
+import { HIDDEN, legend, turner } from "./zoom_parts.ts";
 import { rulerOf } from "./lines.ts";
 
 import type { Stack } from "../../engine/types.ts";
-import type { App } from "../app.ts";
-import type { Child } from "../types.ts";
-import type { Ruler, Strip, Tell } from "../stage/strips.ts";
+import type { App } from "../app/app.ts";
+import type { Child } from "../app/types.ts";
+import type { Ruler, Strip, Tell } from "./strips.ts";
 
 /** The height of a row in px, the least and the largest height that the window may give it, or that of its parts. */
 type Height = number | "auto" | readonly [least: number, most: number];

@@ -1,6 +1,6 @@
 """What a page highlights in a sentence at first: an output word, its rival, and each head's effect on the word.
 
-The page itself computes the same for any other sentence (`web/ui/stage/opening.ts`).
+The page itself computes the same for any other sentence (`web/ui/figure/opening.ts`).
 
 Axes: B variants of one sentence · V target vocabulary.
 """

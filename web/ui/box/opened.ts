@@ -1,0 +1,45 @@
+// What an opened box gives to its frame.
+
+import type { Cell, Side } from "../../engine/types.ts";
+import type { App } from "../app/app.ts";
+import type { Kind } from "../app/boxes.ts";
+import type { Child } from "../app/types.ts";
+
+/** The indices of the words that are highlighted on the stage if the reader has chosen no word. */
+export interface Lit {
+  row: number;
+  source: number;
+}
+
+/** The key of a sentence in strings.json, and the values to fill in. */
+export interface Sentence {
+  key: string;
+  values: Value[];
+  /** The section of the paper; "" if the paper lacks this part. */
+  section: string;
+}
+
+/** A number, or a word with the side whose colour the word gets. */
+export type Value = string | number | { word: string; side: Side };
+
+/** An opened box: a worked calculation with its explanation. */
+export interface Opened {
+  kind: Kind;
+  /** Identifies the shown part. When this text changes, the panel's open row is scrolled into view. */
+  place: string;
+  /** The title, such as "Cross-attention, layer 1, head 5". */
+  name: string;
+  /** The sides whose colours are used for keys (what is attended to) and for queries (what attends). */
+  sides: { keys: Side; query: Side };
+  sentence: Sentence;
+  /** Notes and links below the sentence. */
+  remarks: Child[];
+  /** Returns the open number's arithmetic, with at most `most` terms. */
+  receipt(most: number): Child;
+  /** The cell that the button "all numbers" opens. */
+  cell: Cell;
+  panel(room: HTMLElement): Child[];
+}
+
+/** Reads from the trace the data of the box that `state.zoom` names; returns null if the box is of another kind. */
+export type ZoomView = (app: App, lit: Lit | null) => Promise<Opened | null>;
