@@ -328,7 +328,8 @@ LAID_OUT = """() => {
     }
   });
   for (const one of document.querySelectorAll(".gfz-whole .gfz-strip"))
-    if (one.clientHeight < 11 || !one.querySelector("path").hasAttribute("d")) wrong.push(`not drawn: ${one.dataset.stop}`);
+    if (one.clientHeight < 11 || !one.querySelector("path").hasAttribute("d"))
+      wrong.push(`not drawn: ${one.dataset.stop}`);
   if (scroll.scrollHeight > scroll.clientHeight || scroll.scrollWidth > scroll.clientWidth) wrong.push("it scrolls");
   return wrong;
 }"""
