@@ -192,7 +192,7 @@ USER = {
     "recasing._QUOTED": (recasing._QUOTED.search, repeated('!"', '!" ', " ", '"')),
     "recasing._TONOS": (lambda text: recasing.in_capitals(text, "el"), repeated("α\u0301", "\u0301", "ά")),
     "recasing._WORD": (
-        lambda text: recasing.case_of(text, recasing.Spellings(["Cat"])),
+        lambda text: recasing.case_of(text, recasing.Spellings(["Cat"]).usual),
         repeated("a", "A ", "Cat ", "cat ", "a\u0301", "A", "5 ", "\u0301"),
     ),
     "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),

@@ -88,17 +88,17 @@ def test_spans_keep_their_letters():
     ],
 )
 def test_the_case_of_a_line(line, expected):
-    assert case_of(line, ENGLISH) == expected
+    assert case_of(line, ENGLISH.usual) == expected
 
 
 def test_nouns_that_usually_have_a_capital_are_no_title():
-    assert case_of("Der Hund sieht die Katze", GERMAN) == ""
-    assert case_of("Ein Hund Sieht Seine Schöne Katze", GERMAN) == "title"
+    assert case_of("Der Hund sieht die Katze", GERMAN.usual) == ""
+    assert case_of("Ein Hund Sieht Seine Schöne Katze", GERMAN.usual) == "title"
 
 
 def test_spans_do_not_count():
-    assert case_of("THE CAT sees", ENGLISH, kept=[(8, 12)]) == "capitals"
-    assert case_of("the cat HTTPS://X", ENGLISH, kept=[(8, 17)]) == "lower"
+    assert case_of("THE CAT sees", ENGLISH.usual, kept=[(8, 12)]) == "capitals"
+    assert case_of("the cat HTTPS://X", ENGLISH.usual, kept=[(8, 17)]) == "lower"
 
 
 def test_usual_spellings_are_those_away_from_the_beginning_of_a_sentence():
@@ -177,7 +177,7 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join) | st.text("aAßÉ \u0301-_1Ⅷǆ", max_size=20))
 def test_ordinary_lines_are_known_at_once(line):
     elsewhere = [(len(line) + 1, len(line) + 2)]  # with a span, each word is looked at
-    assert case_of(line, ENGLISH) == case_of(line, ENGLISH, kept=elsewhere)
+    assert case_of(line, ENGLISH.usual) == case_of(line, ENGLISH.usual, kept=elsewhere)
 
 
 @given(st.text("aAßéÉΣσςiIİıბᲑ 12-.'", max_size=30), st.sampled_from([GERMAN, GREEK, TURKISH, ENGLISH]))

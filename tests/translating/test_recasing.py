@@ -49,6 +49,7 @@ def test_without_a_table_the_tokenizer_knows_the_usual_spelling(translator):
 def test_a_table_is_read_when_the_first_unusual_line_comes(translator, tmp_path):
     file = tmp_path / "spellings.txt"
     way = recasing(replace(translator.bundle, spellings=file), Habits())
+    assert way("A cat in London", asked("")) is None
     file.write_text("LoNdon\nCat\n")
     assert way("A CAT IN LONDON", asked("")).usual == "A Cat in LoNdon"
     replace(translator.bundle, folder=tmp_path / "copy", spellings=file).save(translator.model)

@@ -55,7 +55,7 @@ class Habits:
         copied = [normalise(source) == normalise(target) for source, target in letterless if _has_digit(source)]
         lines = [source for source, _ in islice(pairs, SPLIT_LINES)]
         joined = sum(len(inner_sentences(line, language)) > 1 for line in lines)
-        cases = Counter(case_of(source, spellings) for source, _ in pairs)
+        cases = Counter(case_of(source, spellings.usual) for source, _ in pairs)
         first = [next(filter(str.isalpha, source), "") for source, _ in pairs]
         capital = sum(any(map(str.isupper, source)) for source, _ in pairs)
         count = max(len(pairs), 1)

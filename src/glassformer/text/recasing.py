@@ -198,8 +198,8 @@ def _inner_words(line: str) -> Iterator[str]:
         last = found.end()
 
 
-def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineCase:
-    """Return how a line is written; the spans `kept` do not count.
+def case_of(line: str, usual: Callable[[str], str], kept: Sequence[Span] = ()) -> LineCase:
+    """Return how a line is written; the spans `kept` do not count. `usual` returns the usual spelling of a word.
 
     A line needs two words with at least two letters that have a case. In a line in title case, most of the long words
     that usually have no capital begin with one, apart from the first; of short words, three are enough if all do.
@@ -217,7 +217,7 @@ def case_of(line: str, spellings: Spellings, kept: Sequence[Span] = ()) -> LineC
     inner = words[1:]
     if _share(inner) < INNER_SHARE:  # most lines end here, before the table is looked at
         return ""
-    unusual = [word for word in inner if not spellings.usual(word)[0].isupper()]
+    unusual = [word for word in inner if not usual(word)[0].isupper()]
     long = [word for word in unusual if len(word) >= LONG]
     if len(unusual) < 2:
         return ""

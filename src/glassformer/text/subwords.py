@@ -8,6 +8,7 @@ model cuts it: an export's model card says what to do.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from io import BytesIO
 from math import floor
 from pathlib import Path
@@ -182,7 +183,12 @@ class SentencePieceTokenizer:
             VocabularyError: an id is not in the vocabulary.
         """
         check_ids(ids, len(self))
-        return [self._processor.id_to_piece(id) for id in ids]
+        return [self._pieces[id] for id in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        """All pieces, which several parts of a translation read."""
+        return [self._processor.id_to_piece(id) for id in range(len(self))]
 
     def split(self, text: str) -> list[str]:
         """Return the text's pieces, with unknown characters unchanged.

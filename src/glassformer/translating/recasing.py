@@ -76,21 +76,18 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
     fold = _folding(tokenizer, habits)
 
     @cache
-    def spellings() -> Spellings | None:
-        if bundle.spellings is None:
-            return None
-        forms = bundle.spellings.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Spellings(forms, data.source_language)
+    def spellings() -> Spellings:  # read when the first unusual line comes
+        table = bundle.spellings and bundle.spellings.read_text(encoding="utf-8", errors="replace")
+        return Spellings((table or "").splitlines(), data.source_language)
 
     def edits_of(text: str, kept: Sequence[Span]) -> tuple[LineCase, list[Replacement]]:
         if fold:
             words = words_of(text, kept)
             return "", [Replacement(*word, fold(text[slice(*word)], data.source_language)) for word in words]
-        table = spellings()
-        kind = case_of(text, table or Spellings(()), kept)
+        kind = case_of(text, lambda word: spellings().usual(word), kept)
         if not kind or kind not in habits.unusual_cases:
             return "", []
-        usual = table.usual if table else partial(_fewest_pieces, tokenizer, data.source_language)
+        usual = spellings().usual if bundle.spellings else partial(_fewest_pieces, tokenizer, data.source_language)
         return kind, [*recased(text, usual, data.source_language, capital=habits.begins_with_capital, kept=kept)]
 
     def way(text: str, asked: Request) -> RecasedText | None:
