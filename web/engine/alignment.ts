@@ -1,6 +1,6 @@
 // Aligns two sequences of tokens, and compares two traces at the tokens that both sequences share.
 
-import { tensor } from "./tensor.ts";
+import { tensor, times } from "./tensor.ts";
 
 import type { Hypothesis, Tensor } from "./types.ts";
 
@@ -12,7 +12,7 @@ export const MARKED_FROM = 0.1;
 /** Returns the positions of a longest common subsequence of two lists of ids, in order. */
 export function alignment(one: readonly number[], other: readonly number[]): Pair[] {
   // lengths[i][j]: length of the longest common subsequence of one[i…] and other[j…]
-  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
+  const lengths = times(one.length + 1, () => new Uint16Array(other.length + 1));
   for (let i = one.length - 1; i >= 0; i--)
     for (let j = other.length - 1; j >= 0; j--)
       lengths[i][j] =
@@ -62,7 +62,7 @@ export function largestChanges({
   shape: [heads, rows, columns],
   data,
 }: Tensor): { index: [head: number, row: number, column: number]; change: number }[] {
-  return Array.from({ length: heads }, (_, head) => {
+  return times(heads, (head) => {
     const own = data.subarray(head * rows * columns, (head + 1) * rows * columns);
     const at = own.reduce((best, change, at) => (Math.abs(change) > Math.abs(own[best]) ? at : best), 0);
     return { index: [head, Math.floor(at / columns), at % columns], change: own[at] };

@@ -5,7 +5,7 @@
 // steps that a classic mistake can replace: STEPS, at the end of this file, contains each step as in the paper, and
 // mistakes.ts contains the wrong steps. A step also contains the text with which arithmetic.ts explains the step.
 
-import { add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
+import { add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor, times } from "./tensor.ts";
 import { ACTIVATIONS } from "./activations.ts";
 import { SUBLAYERS, layerNames } from "./model.ts";
 import { DEVIATION, norm } from "./norms.ts";
@@ -293,7 +293,7 @@ function affine(run: Run, name: string, x: Tensor, from?: number, to?: number) {
 function multiplied(products: Products, key: string, x: Tensor, multiply: (rows: Tensor) => Tensor) {
   const last = products.get(key);
   const [length, width] = x.shape;
-  const rows = Array.from({ length }, (_, t) => rowOf(x, t));
+  const rows = times(length, (t) => rowOf(x, t));
   const known = rows.map((row, t) => last && isSame(row, rowOf(last.x, t)) && rowOf(last.out, t));
   const isReused = last && known.some(Boolean);
   const out = isReused ? tensor([length, last.out.shape[1]]) : multiply(x);

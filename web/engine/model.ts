@@ -1,6 +1,6 @@
 // A model: its configuration, its weights by name, and the names of all points of its forward pass.
 
-import { bytesOf, floatsOf, floatsOfHalves, tensor } from "./tensor.ts";
+import { bytesOf, floatsOf, floatsOfHalves, tensor, times } from "./tensor.ts";
 
 import type { Bytes, ModelConfig, Point, Points, RecordedTrace, Slice, Stack } from "./types.ts";
 
@@ -103,9 +103,7 @@ export function attentionNames(config: ModelConfig) {
 
 /** Returns every head of every attention, in the order of the forward pass. */
 export function allHeads(config: ModelConfig) {
-  return attentionNames(config).flatMap((attention) =>
-    Array.from({ length: config.heads }, (_, head) => ({ attention, head })),
-  );
+  return attentionNames(config).flatMap((attention) => times(config.heads, (head) => ({ attention, head })));
 }
 
 /** The sub-layers of a decoder's layer, in their order. */
@@ -113,7 +111,7 @@ export const SUBLAYERS = ["self_attention", "cross_attention", "feed_forward"];
 
 /** Returns "encoder.layers.0", … */
 export function layerNames(stack: Stack, count: number) {
-  return Array.from({ length: count }, (_, i) => `${stack}.layers.${i}`);
+  return times(count, (i) => `${stack}.layers.${i}`);
 }
 
 /** Returns the names of all points of the forward pass, in the order of Python's trace. */

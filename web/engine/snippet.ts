@@ -1,5 +1,6 @@
 // A number's arithmetic as a complete Python script that contains all numbers it needs.
 
+import { times } from "./tensor.ts";
 import type { Explanation } from "./types.ts";
 
 const LIBRARIES: Record<
@@ -57,8 +58,6 @@ function pythonNumber(value: number) {
 
 function wrapped(numbers: string[]) {
   if (numbers.length <= 8) return numbers.join(", ");
-  const rows = Array.from({ length: Math.ceil(numbers.length / 8) }, (_, row) =>
-    numbers.slice(8 * row, 8 * row + 8).join(", "),
-  );
+  const rows = times(Math.ceil(numbers.length / 8), (row) => numbers.slice(8 * row, 8 * row + 8).join(", "));
   return `\n    ${rows.join(",\n    ")},\n`;
 }

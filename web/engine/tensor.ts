@@ -219,3 +219,13 @@ export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: numb
   const start = (head * rows + row) * columns;
   return data.subarray(start, start + columns);
 }
+
+/** Returns the values of a function of 0, 1, 2 and so on. */
+export function times<Value>(count: number, valueOf: (at: number) => Value): Value[] {
+  return Array.from({ length: count }, (_, at) => valueOf(at));
+}
+
+/** Returns the nearest of `count` places. */
+export function clamp(at: number, count: number) {
+  return Math.max(0, Math.min(count - 1, at));
+}

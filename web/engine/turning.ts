@@ -1,6 +1,7 @@
 // Recomputes the output while a reader turns the attention of a head: at each move, rows of attention weights are set
 // by hand, and the model runs again.
 
+import { times } from "./tensor.ts";
 import { beamSearch } from "./search.ts";
 import { Writer } from "./writer.ts";
 
@@ -143,5 +144,5 @@ function watchedRow(turned: TurnedRow[]) {
  * gets x. `position`: from 0 to width − 1.
  */
 export function splitWeights(width: number, position: number) {
-  return Array.from({ length: width }, (_, word) => Math.max(0, 1 - Math.abs(word - position)));
+  return times(width, (word) => Math.max(0, 1 - Math.abs(word - position)));
 }

@@ -1,7 +1,7 @@
 // The comparison of an old and a new output in the first chapter.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compared } from "../ui/chapters/look.ts";
+import { compared } from "../ui/chapters/look_words.ts";
 
 /** Returns the new words as a line, each followed by the old words that it replaces, in brackets. */
 function line(before: string, now: string) {

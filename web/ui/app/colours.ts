@@ -1,4 +1,5 @@
 // Maps numbers to colours, along scales whose colours the style sheet defines.
+import { clamp } from "../../engine/tensor.ts";
 import { brushOf, element } from "./dom.ts";
 import type { Colours } from "./types.ts";
 
@@ -21,7 +22,7 @@ export function colourTable(stops: string) {
 /** Returns the index of the colour of a value in [least, largest]. */
 export function colourPlace(value: number, largest: number, least = -largest) {
   const share = (value - least) / (largest - least || 1);
-  return Math.max(0, Math.min(SHADES - 1, Math.round(share * (SHADES - 1))));
+  return clamp(Math.round(share * (SHADES - 1)), SHADES);
 }
 
 /** Returns a canvas with one pixel for each number; `paint` fills in the packed colours, row by row. */
@@ -44,7 +45,7 @@ function partsOf(colour: string) {
 function blend(parts: number[][]) {
   return Uint32Array.from({ length: SHADES }, (_, step) => {
     const place = (step / (SHADES - 1)) * (parts.length - 1);
-    const low = Math.max(0, Math.min(Math.floor(place), parts.length - 2));
+    const low = clamp(Math.floor(place), parts.length - 1);
     const high = Math.min(low + 1, parts.length - 1);
     const [red, green, blue] = parts[low].map((from, part) =>
       Math.round(from + (parts[high][part] - from) * (place - low)),

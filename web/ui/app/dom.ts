@@ -154,3 +154,10 @@ export function brushOf(canvas: HTMLCanvasElement) {
   if (!brush) throw new Error("this browser does not support canvas elements");
   return brush;
 }
+
+/** Calls `changed` when the size of an element changes, until the signal is aborted. */
+export function watchSize(signal: AbortSignal, one: Element, changed: () => unknown) {
+  const observer = new ResizeObserver(changed);
+  observer.observe(one);
+  signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+}

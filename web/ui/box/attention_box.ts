@@ -1,4 +1,5 @@
 // The rows of an opened attention: its nine steps, and a table with a row for each key.
+import { times } from "../../engine/tensor.ts";
 import { decimalsFor, decimalsOf, digitsText, fixedText } from "../../engine/number_text.ts";
 import { fanOf, lineFromBelow, lineFromLeft, lineUpwards, lowEdge, numberX } from "./lines.ts";
 import { below, besideOf, gap, over, productsText, tableOf } from "./rows.ts";
@@ -165,7 +166,7 @@ function outputBox(panel: Panel) {
 /** Returns the joined heads side by side. */
 function headBoxes(panel: Panel) {
   const { heads } = panel.reading;
-  const all = Array.from({ length: heads }, (_, one) => headBox(panel, one));
+  const all = times(heads, (one) => headBox(panel, one));
   return element("div", "gfz-heads", all);
 }
 
@@ -348,7 +349,7 @@ function linesOf(
   });
   const asked = tensors.query.shape[2];
   const place = ruler(query.children[0]);
-  const dots = Array.from({ length: asked > MOST_SQUARES ? 0 : asked }, (_, i) =>
+  const dots = times(asked > MOST_SQUARES ? 0 : asked, (i) =>
     drawing("path", { d: `M${numberX(place, asked, i)} ${place.y - 14}v12` }),
   );
   return [drawing("path", { class: "gfz-funnel", d: funnel }), fan, drawing("g", "gfz-dots", dots)];

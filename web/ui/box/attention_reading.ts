@@ -4,7 +4,7 @@ import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
-import { largestAt, softmax, tensor } from "../../engine/tensor.ts";
+import { largestAt, softmax, tensor, times } from "../../engine/tensor.ts";
 import { attentionName, FAMILIES } from "../app/heads.ts";
 import { probabilityWords, tokenName } from "../app/wording.ts";
 import { notesOn, openRow, rowAt } from "./zoom_parts.ts";
@@ -102,21 +102,14 @@ export async function readAttention(
   if (!zoom || !found) return null;
   const { box } = zoom;
   const { current } = app.result;
-  const { rows, rowSide, columns, columnSide } = app.labels(`${box}.weights`);
+  const { rows, rowSide, columnSide } = app.labels(`${box}.weights`);
   const points = await Promise.all(KINDS.map((kind) => current.trace.get(`${box}.${kind}`)));
   const tensors = Object.fromEntries(KINDS.map((kind, at) => [kind, points[at]])) as Record<Kind, Tensor>;
   const [heads] = tensors.weights.shape;
   const head = Math.min(places[found.family.id].head, heads - 1);
   const row = openRow(app, found.family.stack, lit, rows.length);
-  const mask = app.mask(box);
-  const named = (token: string) => tokenName(token, app.t);
   const [scores, weights] = [tensors.scores, tensors.weights].map((one) => rowAt(one, [head, row]));
-  const keys = (columns ?? []).map((token, at) => ({
-    word: named(token),
-    score: scores[at],
-    weight: weights[at],
-    isAllowed: mask.data[row * mask.columns + at] === 1,
-  }));
+  const keys = keysOf(app, box, row, scores, weights);
   const key = Math.min(zoom.key ?? largestAt(weights, 1)[0] ?? 0, keys.length - 1);
   const place = { head, row, key };
   const open = openCell(app, tensors, { ...place, box }, first);
@@ -135,7 +128,7 @@ export async function readAttention(
     ...place,
     box,
     heads,
-    query: named(rows[row]),
+    query: tokenName(rows[row], app.t),
     queries: rows.length,
     querySide: rowSide,
     keySide: columnSide ?? rowSide,
@@ -153,6 +146,17 @@ export async function readAttention(
     notes: isUnchanged(current.changes) ? [] : await notesOn(app, firsts),
     widest: widestHead(tensors.weights, row, head),
   };
+}
+
+/** Returns the keys of a row, each with its score and weight. */
+function keysOf(app: App, box: string, row: number, scores: Float32Array, weights: Float32Array): Key[] {
+  const mask = app.mask(box);
+  return (app.labels(`${box}.weights`).columns ?? []).map((token, at) => ({
+    word: tokenName(token, app.t),
+    score: scores[at],
+    weight: weights[at],
+    isAllowed: mask.data[row * mask.columns + at] === 1,
+  }));
 }
 
 /** Returns whether the softmax of a row leaves out the words that the mask hides. */
@@ -200,7 +204,7 @@ async function productsOf(app: App, box: string, joined: Float32Array, output: n
  * peak is near 1 as well; otherwise null.
  */
 export function widestHead(weights: Tensor, row: number, head: number) {
-  const peaks = Array.from({ length: weights.shape[0] }, (_, one) => Math.max(...rowAt(weights, [one, row])));
+  const peaks = times(weights.shape[0], (one) => Math.max(...rowAt(weights, [one, row])));
   const widest = peaks.reduce((best, peak, one) => (peak > 0 && peak < peaks[best] ? one : best), head);
   return peaks[head] > SURE && peaks[widest] <= SURE ? widest : null;
 }

@@ -1,7 +1,7 @@
 // The beam tree: every candidate of the search, whether the candidate was kept, and how the length penalty ranks the
 // finished candidates.
 import { numberText } from "../../engine/number_text.ts";
-import { button, chooser, element, named, note, refill, tokenElement } from "../app/dom.ts";
+import { button, chooser, element, named, note, refill, tokenElement, watchSize } from "../app/dom.ts";
 import { remark, slider } from "../app/drawing.ts";
 import { SCORE_FORMULA, scoreOf, scoreText } from "../../engine/search.ts";
 import { BeamTree, pathTo } from "./beam_tree.ts";
@@ -24,99 +24,84 @@ const LARGEST_BEAM = 8;
 /** Returns the panel as an element. */
 export function createBeamPanel(app: App) {
   const state: State = { alpha: app.state.search.lengthPenalty, pruned: 2, looked: null };
-  const bar = element("div", "gf-controls");
+  const [bar, details, ranking] = [element("div", "gf-controls"), element("div", "gf-path"), element("div")];
   const about = note();
   const tree = new BeamTree(app, look);
-  const details = element("div", "gf-path");
-  const ranking = element("div");
   const again = button("", () => searchAgain(app, { lengthPenalty: state.alpha }));
   const list = element("div", "gf-scroll");
   const body = element("div", {}, bar, about, tree.element, details, ranking);
-  const dialog = element("dialog", {
-    class: "gf-dialog",
-    onclose: () => {
-      panel.prepend(body);
-      draw();
-    },
-  });
+  const dialog = element("dialog", "gf-dialog");
   const panel = element("div", "gf-beam", body, dialog);
   let drawn = 0;
 
   const decoding = () => ({ ...app.engine.decoding, length_penalty: state.alpha });
-  const ended = () => rankedEnds(app.result.current.search.tree, decoding());
 
   function look(id: number) {
     state.looked = id;
-    const { search } = app.result.current;
-    refill(details, pathDetails(app, search.tree, id, decoding()));
+    refill(details, pathDetails(app, app.result.current.search.tree, id, decoding()));
     tree.trace(id);
   }
 
-  function fill() {
+  function fill(more: Partial<State> = {}) {
+    Object.assign(state, more);
     const { beamSize } = app.state.search;
+    const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
     refill(
       bar,
       app.engine.live !== false && sizeChooser(app),
-      prunedChooser(app, state.pruned, (next) => {
-        state.pruned = next;
-        draw();
-      }),
-      named(button("⤢", enlarge, { className: "gf-larger" }), app.t("beam.larger")),
+      prunedChooser(app, state.pruned, (pruned) => draw({ pruned })),
+      named(
+        button("⤢", () => enlargeIn(app, dialog, body, draw), { className: "gf-larger" }),
+        app.t("beam.larger"),
+      ),
       saveMenu(app, "beam", () => elementSvg(app, tree.element, kind)),
     );
-    const kind = app.t(beamSize === 1 ? "beam.greedy" : "beam.about", beamSize);
     about.textContent = `${kind} ${app.t("beam.legend")}`;
     again.textContent = app.t("beam.again");
-    const alpha = alphaSlider(state.alpha, (value) => {
-      state.alpha = value;
-      state.looked = null; // lets the view follow the best path again
-      draw();
-    });
-    refill(
-      ranking,
-      element("h3", {}, app.t("beam.penalty")),
-      remark(app.t("beam.penalty.about", SCORE_FORMULA)),
-      alpha,
-      app.engine.live !== false && again,
-      list,
-    );
+    // without a chosen node, the view follows the best path
+    const alpha = alphaSlider(state.alpha, (value) => draw({ alpha: value, looked: null }));
+    refill(ranking, penaltyText(app), alpha, app.engine.live !== false && again, list);
     draw();
   }
 
-  function draw() {
+  function draw(more: Partial<State> = {}) {
+    Object.assign(state, more);
     drawn = body.clientWidth;
     if (!drawn) return; // a hidden panel is drawn when it is opened
-    const { search } = app.result.current;
-    const ends = ended();
+    const { tree: nodes } = app.result.current.search;
+    const ends = rankedEnds(nodes, decoding());
     again.disabled = state.alpha === app.state.search.lengthPenalty;
     refill(list, rankingTable(app, ends, look));
-    tree.draw(search.tree, ends, state.pruned, dialog.open);
+    tree.draw(nodes, ends, state.pruned, dialog.open);
     look(state.looked !== null && tree.has(state.looked) ? state.looked : ends[0].node.id);
   }
 
-  function enlarge() {
-    dialog.ariaLabel = app.t("panel.beam");
-    refill(
-      dialog,
-      button(app.t("word.close"), () => dialog.close(), { className: "gf-close" }),
-      body,
-    );
-    dialog.showModal();
+  dialog.addEventListener("close", () => {
+    panel.prepend(body);
     draw();
-  }
-
-  app.on(["result"], () => {
-    state.alpha = app.state.search.lengthPenalty;
-    state.looked = null;
-    fill();
   });
+  app.on(["result"], ({ search }) => fill({ alpha: search.lengthPenalty, looked: null }));
   app.on(["busy"], ({ busy }) => (panel.ariaBusy = String(busy)));
-  app.on(["language"], fill);
-  const observer = new ResizeObserver(() => drawn !== body.clientWidth && draw());
-  observer.observe(body);
-  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+  app.on(["language"], () => fill());
+  watchSize(app.signal, body, () => drawn !== body.clientWidth && draw());
   fill();
   return panel;
+}
+
+/** Shows the body of the panel in a dialog, and draws it there. */
+function enlargeIn(app: App, dialog: HTMLDialogElement, body: HTMLElement, draw: () => void) {
+  dialog.ariaLabel = app.t("panel.beam");
+  refill(
+    dialog,
+    button(app.t("word.close"), () => dialog.close(), { className: "gf-close" }),
+    body,
+  );
+  dialog.showModal();
+  draw();
+}
+
+function penaltyText(app: App): Child[] {
+  return [element("h3", {}, app.t("beam.penalty")), remark(app.t("beam.penalty.about", SCORE_FORMULA))];
 }
 
 /** Returns a list that chooses the size of the beam, and searches again. */

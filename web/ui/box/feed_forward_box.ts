@@ -1,4 +1,5 @@
 // The rows of an opened feed-forward network: the output, all units, a table of the strongest units, and x.
+import { times } from "../../engine/tensor.ts";
 import { ACTIVATIONS } from "../../engine/activations.ts";
 import { fixedText, digitsText, numberText } from "../../engine/number_text.ts";
 import { fanOf, lineFromBelow, lineUpwards, lowEdge, numberX } from "./lines.ts";
@@ -113,7 +114,7 @@ function unitStrips(app: App, reading: Reading, tell: Tell) {
   const lines = Math.max(1, Math.floor(Math.sqrt((all.length * TALL) / GRID)));
   const columns = Math.ceil(all.length / lines);
   const largest = largestSize(all);
-  return Array.from({ length: lines }, (_, line) => {
+  return times(lines, (line) => {
     const from = line * columns;
     const part = all.subarray(from, from + columns);
     const strip = createStrip(

@@ -1,4 +1,5 @@
 // A matrix as a picture, one pixel for each number.
+import { clamp } from "../../engine/tensor.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "../app/colours.ts";
 import { element } from "../app/dom.ts";
 
@@ -36,7 +37,7 @@ export function createPixels(
   canvas.ariaLabel = label;
   const under = ({ clientX, clientY }: MouseEvent) => {
     const { left, top, width, height } = canvas.getBoundingClientRect();
-    const at = (share: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    const at = (share: number, count: number) => clamp(Math.floor(share * count), count);
     return [at((clientY - top) / height, rows), at((clientX - left) / width, columns)] as const;
   };
   canvas.addEventListener("click", (event) => open(...under(event)));

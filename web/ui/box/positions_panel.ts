@@ -1,5 +1,6 @@
 // Positions: a picture of the sinusoids, and the reason for using sinusoids: a shift by k positions rotates each pair
 // of dimensions by the same angle, from any position. Paper: §3.5.
+import { times, clamp } from "../../engine/tensor.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "../app/colours.ts";
 import { brushOf, element, note, refill } from "../app/dom.ts";
@@ -25,14 +26,14 @@ interface Place {
   pair: number;
 }
 
+const KEYS = ["position", "shift", "pair"] as const;
+
 type Pair = [sine: number, cosine: number];
 
 /** Returns the panel as an element. */
 export function createPositionsPanel(app: App) {
   const panel = element("div", "gf-positions");
   const at: Place = { position: 3, shift: 2, pair: 0 };
-  const keys = ["position", "shift", "pair"] as const;
-
   async function prepared(): Promise<() => void> {
     const { positions } = app.config;
     if (app.state.panel !== "positions") return () => {}; // the panel is only filled while it is open
@@ -43,7 +44,7 @@ export function createPositionsPanel(app: App) {
         return learned();
       case "interleaved":
       case "halves":
-        return () => fillSinusoids(positions);
+        return () => fillSinusoids(app, panel, at, positions, fill);
     }
   }
 
@@ -58,57 +59,64 @@ export function createPositionsPanel(app: App) {
   }
   const fill = latestOnly(app.signal, prepared, (show) => show());
 
-  function fillSinusoids(layout: "interleaved" | "halves") {
-    const width = app.config.d_model;
-    const { exponent } = stepsUnder(app.changes);
-    const between = [0, 0.25, 0.5, 0.75].map((start) => sinusoids(start, ROWS, width, layout, exponent).data);
-    const [data] = between;
-    const length = Math.min(ROWS, app.result.current.sourceIds.length);
-    const shown = { shape: [length, width], data };
-    const last = Math.min(length, ROWS - FURTHER) - 1;
-    const most = { position: last, shift: ROWS - 1 - last, pair: Math.floor(width / 2) - 1 };
-    for (const key of keys) at[key] = Math.max(0, Math.min(at[key], most[key]));
-    const picture = createPicture(app, (position, dimension) => {
-      const pair = pairsOf(app.config).findIndex((dimensions) => dimensions.includes(dimension));
-      Object.assign(at, { position, pair });
-      fill();
-    });
-    const figures = element("div");
-    const sliders = keys.map((key) =>
-      slider(app.t(`positions.${key}`), { low: 0, high: most[key], value: at[key] }, (value) => {
-        at[key] = value;
-        update();
-      }),
-    );
-    const update = () => {
-      const dimensions = pairsOf(app.config)[at.pair];
-      picture.draw(shown, dimensions, [at.position, at.position + at.shift]);
-      refill(figures, demonstration(app, between, dimensions, at, exponent !== STEPS.exponent));
-    };
-    refill(
-      panel,
-      remark(app.t("positions.about")),
-      !app.changes.positions && element("p", "gf-change", app.t("positions.off")),
-      picture.element,
-      picture.save,
-      ...sliders,
-      figures,
-      saveMenu(app, "positions-pair", () => elementSvg(app, figures, app.t("positions.pair.label", at.pair))),
-    );
-    update();
-  }
-
   app.on(["result", "panel", "language", "theme"], fill);
   fill();
   return panel;
 }
 
+/** Shows the sinusoids, and what a shift does to a pair of dimensions. `fill` fills the panel anew. */
+function fillSinusoids(
+  app: App,
+  panel: HTMLElement,
+  at: Place,
+  layout: "interleaved" | "halves",
+  fill: () => void,
+) {
+  const width = app.config.d_model;
+  const { exponent } = stepsUnder(app.changes);
+  const between = [0, 0.25, 0.5, 0.75].map((start) => sinusoids(start, ROWS, width, layout, exponent).data);
+  const [data] = between;
+  const length = Math.min(ROWS, app.result.current.sourceIds.length);
+  const shown = { shape: [length, width], data };
+  const last = Math.min(length, ROWS - FURTHER) - 1;
+  const most = { position: last, shift: ROWS - 1 - last, pair: Math.floor(width / 2) - 1 };
+  for (const key of KEYS) at[key] = clamp(at[key], most[key] + 1);
+  const picture = createPicture(app, (position, dimension) => {
+    const pair = pairsOf(app.config).findIndex((dimensions) => dimensions.includes(dimension));
+    Object.assign(at, { position, pair });
+    fill();
+  });
+  const figures = element("div");
+  const sliders = KEYS.map((key) =>
+    slider(app.t(`positions.${key}`), { low: 0, high: most[key], value: at[key] }, (value) => {
+      at[key] = value;
+      update();
+    }),
+  );
+  const update = () => {
+    const dimensions = pairsOf(app.config)[at.pair];
+    picture.draw(shown, dimensions, [at.position, at.position + at.shift]);
+    refill(figures, demonstration(app, between, dimensions, at, exponent !== STEPS.exponent));
+  };
+  refill(
+    panel,
+    remark(app.t("positions.about")),
+    !app.changes.positions && element("p", "gf-change", app.t("positions.off")),
+    picture.element,
+    picture.save,
+    ...sliders,
+    figures,
+    saveMenu(app, "positions-pair", () => elementSvg(app, figures, app.t("positions.pair.label", at.pair))),
+  );
+  update();
+}
+
 /** Returns the indices of the sine and the cosine of each pair. */
 function pairsOf({ positions, d_model: width }: ModelConfig) {
   const half = Math.ceil(width / 2);
-  return Array.from(
-    { length: Math.floor(width / 2) },
-    (_, i) => (positions === "interleaved" ? [2 * i, 2 * i + 1] : [i, i + half]) as Pair,
+  return times(
+    Math.floor(width / 2),
+    (i) => (positions === "interleaved" ? [2 * i, 2 * i + 1] : [i, i + half]) as Pair,
   );
 }
 
@@ -117,8 +125,7 @@ function createPicture(app: App, picked: (row: number, column: number) => void) 
   const canvas = element("canvas", { role: "img", "aria-label": app.t("positions.about") });
   let [rows, columns] = [1, 1];
   canvas.addEventListener("click", (event) => {
-    const place = (share: number, count: number) =>
-      Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    const place = (share: number, count: number) => clamp(Math.floor(share * count), count);
     picked(
       place(event.offsetY / canvas.clientHeight, rows),
       place(event.offsetX / canvas.clientWidth, columns),
@@ -175,22 +182,19 @@ function demonstration(
   const turned = (pos: number) => turn.map(([a, b]) => a * of(pos)[0] + b * of(pos)[1]);
   const missed = (pos: number) =>
     Math.max(...turned(pos).map((value, place) => Math.abs(value - of(pos + shift)[place])));
-  const everywhere = Math.max(...Array.from({ length: ROWS - shift }, (_, pos) => missed(pos)));
+  const everywhere = Math.max(...times(ROWS - shift, (pos) => missed(pos)));
   const [now, then] = [`PE[${position}]`, `PE[${position + shift}]`];
+  const point = (className: string) => element("span", className, "●");
+  const period = numberText((2 * Math.PI) / frequency, 1);
   return [
     element(
       "p",
       {},
       element("b", {}, app.t("positions.chosen", pair, sine, cosine)),
-      ` · ${app.t("positions.period", numberText((2 * Math.PI) / frequency, 1))}`,
+      ` · ${app.t("positions.period", period)}`,
     ),
     element("div", "gf-waves", waves(of, position, shift), clock(of(position), of(position + shift))),
-    note(
-      element("span", "gf-now", "●"),
-      ` ${now} · `,
-      element("span", "gf-then", "●"),
-      ` ${then} · ${app.t("positions.key")}`,
-    ),
+    note(point("gf-now"), ` ${now} · `, point("gf-then"), ` ${then} · ${app.t("positions.key")}`),
     element(
       "p",
       "gf-mono",
@@ -236,7 +240,7 @@ function waves(of: (pos: number) => Pair, position: number, shift: number) {
   const x = (pos: number) => 6 + (pos * 200) / (ROWS - 1);
   const y = (value: number) => HIGH / 2 - value * 38;
   const wave = (which: 0 | 1) =>
-    Array.from({ length: 4 * ROWS - 3 }, (_, at) => `${x(at / 4)},${y(of(at / 4)[which])}`).join(" ");
+    times(4 * ROWS - 3, (at) => `${x(at / 4)},${y(of(at / 4)[which])}`).join(" ");
   const points = [position, position + shift].flatMap((pos, order) =>
     [0, 1].map((which) =>
       drawing("circle", { cx: x(pos), cy: y(of(pos)[which]), r: 4, class: order ? "gf-then" : "gf-now" }),

@@ -1,5 +1,6 @@
 // A strip: a row of numbers that can be read one by one, as squares whose area is the number's size (filled if
 // positive, hollow if negative), or as bars.
+import { clamp } from "../../engine/tensor.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { drawing } from "../app/drawing.ts";
 
@@ -118,7 +119,7 @@ export function drawStrips(panel: Element, ruler: Ruler) {
  */
 export function createStrip(strip: Strip, tell: Tell) {
   const { numbers, part, chosen = null } = strip;
-  const [count, last] = [numbers.length, numbers.length - 1];
+  const count = numbers.length;
   const numbersOf = () => [drawing("path", "gfz-above"), drawing("path", "gfz-below")];
   const [whole, over] = [numbersOf(), numbersOf()];
   const cursor = drawing("rect", { class: "gfz-cursor", y: 0.5, width: `${100 / count}%`, rx: 2 });
@@ -127,7 +128,7 @@ export function createStrip(strip: Strip, tell: Tell) {
     tabindex: -1,
     "aria-label": strip.name,
     "aria-valuemin": 0,
-    "aria-valuemax": last,
+    "aria-valuemax": count - 1,
   };
   const svg = drawing(
     "svg",
@@ -140,16 +141,24 @@ export function createStrip(strip: Strip, tell: Tell) {
     drawNumbers(whole, numbers, strip, [wide / count, tall]);
     if (part) drawNumbers(over, part, strip, [wide / count, tall]);
   });
-  let at = Math.max(0, Math.min(last, chosen ?? 0));
+  svg.toggleAttribute("data-chosen", chosen !== null);
+  listen(svg, cursor, strip, tell);
+  return svg;
+}
+
+/** Moves a strip's cursor with the pointer and the arrow keys. */
+function listen(svg: SVGSVGElement, cursor: SVGRectElement, strip: Strip, tell: Tell) {
+  const { numbers, chosen = null } = strip;
+  const [count, last] = [numbers.length, numbers.length - 1];
   const { textOf = (place: number) => `${place}: ${numberText(numbers[place], 4)}` } = strip;
+  let at = 0;
   function place(to: number) {
-    at = Math.max(0, Math.min(last, to));
+    at = clamp(to, count);
     cursor.setAttribute("x", `${(100 * at) / count}%`);
     svg.ariaValueNow = String(at);
     svg.ariaValueText = textOf(at);
   }
-  place(at);
-  svg.toggleAttribute("data-chosen", chosen !== null);
+  place(chosen ?? 0);
   const under = (event: PointerEvent | MouseEvent) => {
     const { left, width: shown } = svg.getBoundingClientRect();
     return Math.floor(((event.clientX - left) / shown) * count);
@@ -175,5 +184,4 @@ export function createStrip(strip: Strip, tell: Tell) {
     event.preventDefault();
     event.stopPropagation();
   });
-  return svg;
 }

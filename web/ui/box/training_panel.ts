@@ -30,8 +30,8 @@ interface Panel {
 export function createTrainingPanel(app: App) {
   const steps = checkpointSteps(app.payload);
   const panel: Panel = { app, steps, logarithmic: true, visited: new Map(), situation: "" };
-  const [chart, controls, table] = [element("div"), element("div"), element("div")];
-  const legend = element("span");
+  const [chart, controls] = [element("div"), element("div")];
+  const [table, legend] = [element("div"), element("span")];
   const status = element("p", { class: "gf-note", role: "status" });
   const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1" });
   const play = button("", () => (playing ? stop() : start()));
@@ -66,7 +66,6 @@ export function createTrainingPanel(app: App) {
     fill();
   }
   function fill() {
-    const place = Math.max(0, steps.indexOf(app.changes.checkpoint));
     keepVisit(panel);
     refill(chart, curveParts(panel));
     below.hidden = !chart.hasChildNodes();
@@ -74,24 +73,28 @@ export function createTrainingPanel(app: App) {
     logarithmic.textContent = app.t("training.log");
     logarithmic.ariaPressed = String(panel.logarithmic);
     if (steps.length < 2) return refill(controls, howToGet(app));
-    slider.value = String(place);
-    slider.ariaLabel = app.t("training.slider");
-    slider.ariaValueText = stepName(app, steps[place]);
+    nameSlider(app, slider, steps);
     play.textContent = app.t(playing === undefined ? "training.play" : "training.pause");
     if (!controls.hasChildNodes()) refill(controls, element("div", "gf-row", play, slider));
-    const advice = note(app.t("training.try"));
-    refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
+    refill(table, visitedTable(panel), note(app.t("training.try")), shrunk(app), leftOut(app));
   }
-  app.on(["result"], fill);
+  app.on(["result", "language"], fill);
   app.on(["busy"], ({ busy }) => {
     status.textContent = busy ? app.t("page.busy") : "";
     if (!busy) fill();
   });
-  app.on(["language"], fill);
   app.on(["panel"], ({ panel }) => panel !== "training" && stop());
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
   return element("div", "gf-training", chart, below, controls, status, table);
+}
+
+/** Puts the slider at the present checkpoint, and names the checkpoint. */
+function nameSlider(app: App, slider: HTMLInputElement, steps: (number | null)[]) {
+  const place = Math.max(0, steps.indexOf(app.changes.checkpoint));
+  slider.value = String(place);
+  slider.ariaLabel = app.t("training.slider");
+  slider.ariaValueText = stepName(app, steps[place]);
 }
 
 function howToGet(app: App): Child[] {

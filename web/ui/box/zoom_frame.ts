@@ -1,6 +1,6 @@
 // The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
 // column and the room with its own content.
-import { button, element, refill } from "../app/dom.ts";
+import { button, element, refill, watchSize } from "../app/dom.ts";
 import { drawAfterLayout } from "./rows.ts";
 import { latestOnly } from "../app/latest.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -41,9 +41,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   const room = element("div", "gfz-room");
   const zoom = element("section", "gf-zoom");
   let opened: Opened | null = null;
-  let stop = "";
-  let shown = "";
-  let drawn = "";
+  let [stop, shown, drawn] = ["", "", ""];
 
   async function read() {
     const { zoom: asked } = app.state;
@@ -54,24 +52,14 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     opened = made;
     if (!made) return refill(zoom);
     if (!zoom.firstChild) refill(zoom, about, room);
-    zoom.dataset.keys = made.sides.keys;
-    zoom.dataset.query = made.sides.query;
-    zoom.style.cssText = `--ground: var(--${made.kind}); --edge: var(--${made.kind}-l)`;
-    if (made.kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
-    zoom.ariaLabel = made.name;
+    colour(zoom, made);
     tell(made);
     drawPanel(made);
     if (made.place !== shown) showRow(room);
     shown = made.place;
   }
 
-  function tell(made: Opened) {
-    explain(app, made, about, sentence, MOST_TERMS);
-    const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
-    const terms = about.querySelectorAll(".gfz-receipt tbody tr").length;
-    // − 1 for the line "the others"
-    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, terms - over - 1));
-  }
+  const tell = (made: Opened) => explainFitting(app, made, about, sentence);
 
   function drawPanel(made: Opened) {
     const hadFocus = room.contains(document.activeElement);
@@ -107,14 +95,20 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     ["temperature"],
     latestOnly(app.signal, read, (made) => made && tell(made)),
   );
-  const observer = new ResizeObserver(() => {
+  watchSize(app.signal, room, () => {
     const size = `${room.clientWidth} ${innerHeight}`; // without the height, which the panel itself changes on a phone
     if (opened && size !== drawn) show(opened);
   });
-  observer.observe(room);
-  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   read().then(show);
   return zoom;
+}
+
+/** Names an opened box, and gives it the colours of its kind and of its sides. */
+function colour(zoom: HTMLElement, { kind, name, sides }: Opened) {
+  Object.assign(zoom.dataset, sides);
+  zoom.style.cssText = `--ground: var(--${kind}); --edge: var(--${kind}-l)`;
+  if (kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
+  zoom.ariaLabel = name;
 }
 
 function stopsIn(room: HTMLElement) {
@@ -154,6 +148,15 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
   const near = stopsIn(room).map((one) => ({ one, far: distance(one) }));
   const nearest = near.reduce((best, next) => (next.far < best.far ? next : best));
   if (nearest.far < Infinity) nearest.one.focus();
+}
+
+/** Fills the column with the explanation, with as many terms as it has room for. */
+function explainFitting(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement) {
+  explain(app, made, about, sentence, MOST_TERMS);
+  const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
+  const terms = about.querySelectorAll(".gfz-receipt tbody tr").length;
+  // − 1 for the line "the others"
+  if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, terms - over - 1));
 }
 
 /**

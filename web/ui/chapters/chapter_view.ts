@@ -103,6 +103,11 @@ export function followChapters(app: App) {
   begin();
 }
 
+/** Returns the chapters beside the figure: their strip, and a function that returns the open act. */
+export function createChapters(app: App) {
+  return { strip: createStrip(app), act: () => actOf(app) };
+}
+
 /** Returns the strip of the chapters. Tab reaches only one chapter, and the arrow keys lead to the other chapters. */
 export function createStrip(app: App) {
   const made = element("nav", "gfs-strip");

@@ -5,7 +5,7 @@ import { element, pill, refill } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { boxKey } from "../app/heads.ts";
 import { along } from "../figure/flight.ts";
-import { comparedWords } from "./look.ts";
+import { comparedWords } from "./look_words.ts";
 import { middle, NARROW, planeOf, rounded, splitOf } from "../figure/geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
 import { wantsStillness } from "../figure/glide.ts";

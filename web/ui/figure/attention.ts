@@ -10,7 +10,7 @@ import { HUES, LINE, path, rectangle, text } from "./pen.ts";
 import { rowPathOf, pointOf } from "./row_path.ts";
 import { arcPath } from "./strands.ts";
 import { probabilityWords, tokenName } from "../app/wording.ts";
-import { rowOfHead } from "../../engine/tensor.ts";
+import { rowOfHead, times } from "../../engine/tensor.ts";
 import { isHeadOff } from "./shown.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
@@ -117,7 +117,7 @@ export function drawRibbons(pen: Pen) {
   const { decoder } = geometry;
   const count = numbers.read.length;
   const x = decoder.columns.at[numbers.row];
-  const faint = Array.from({ length: count }, (_, source) =>
+  const faint = times(count, (source) =>
     path(
       `${ribbonPath(geometry, source, count)}M${decoder.x[0]} ${ribbonHeight(geometry, source, count)}H${x}`,
       "var(--strand)",

@@ -1,5 +1,5 @@
 // Choices that the stage makes: which heads and waves to draw, and the direction of a script.
-import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead, times } from "../../engine/tensor.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
@@ -8,10 +8,6 @@ import type { Act } from "./play.ts";
 import type { StageNumbers } from "./shown.ts";
 
 const PICTURED = 8; // maximum number of heads that get a picture
-
-export function clamp(at: number, count: number) {
-  return Math.max(0, Math.min(count - 1, at));
-}
 
 export function familyOf(box: string): FamilyId {
   if (box.startsWith("encoder")) return "encoder";
@@ -57,13 +53,13 @@ export function wavesOf(
   const { positions, d_model: width } = config;
   if (positions === "none" || !changes.positions) return null;
   if (positions === "learned" && vector) {
-    const spread = Array.from({ length: width }, (_, at) => variance(vector.data, at, width));
+    const spread = times(width, (at) => variance(vector.data, at, width));
     const first = largestPlace(spread);
     spread[first] = -1;
     return [first, largestPlace(spread)];
   }
   const length = vector?.shape[0] ?? 1;
-  const pairs = Array.from({ length: Math.ceil(width / 2) }, (_, pair) => pair);
+  const pairs = times(Math.ceil(width / 2), (pair) => pair);
   const period = (pair: number) => 2 * Math.PI * 10000 ** ((2 * pair) / width);
   const nearest = (wanted: number) =>
     largestPlace(pairs.map((pair) => -Math.abs(Math.log(period(pair) / wanted))));
@@ -72,7 +68,7 @@ export function wavesOf(
 }
 
 export function variance(data: Float32Array, at: number, width: number) {
-  const values = Array.from({ length: data.length / width }, (_, row) => data[row * width + at]);
+  const values = times(data.length / width, (row) => data[row * width + at]);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
 }

@@ -2,7 +2,7 @@
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { sinusoids } from "../../engine/forward.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { dot, largestAt, rowOf } from "../../engine/tensor.ts";
+import { dot, largestAt, rowOf, times } from "../../engine/tensor.ts";
 import { wavesOf } from "./choices.ts";
 import { tokenName } from "../app/wording.ts";
 
@@ -149,9 +149,7 @@ export function wavesIn({ config, result }: App, table: Tensor, dimensions: numb
   if (positions === "learned" || positions === "none")
     return dimensions.map((dimension) => ({ dimension, numbers: column(table, dimension), steps: 1 }));
   const { exponent } = stepsUnder(result.current.changes);
-  const between = Array.from({ length: BETWEEN }, (_, at) =>
-    sinusoids(at / BETWEEN, length, width, positions, exponent),
-  );
+  const between = times(BETWEEN, (at) => sinusoids(at / BETWEEN, length, width, positions, exponent));
   return dimensions.map((dimension) => {
     const columns = between.map((one) => column(one, dimension));
     const count = (length - 1) * BETWEEN + 1;

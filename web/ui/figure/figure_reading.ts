@@ -1,7 +1,7 @@
 // The numbers that the figure shows for one written word, gathered from the trace of a translation.
 import { logitLens, readOutRun } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { largestAt, largestPlace, logSoftmax, rowOf, rowOfHead, tensor } from "../../engine/tensor.ts";
+import { largestAt, largestPlace, logSoftmax, rowOf, rowOfHead, tensor, times } from "../../engine/tensor.ts";
 import { sublayersOf } from "../app/boxes.ts";
 import { FAMILIES, attentionName } from "../app/heads.ts";
 import { beforeChanges } from "./before.ts";
@@ -174,7 +174,7 @@ async function guesses(
   if (engine.live !== true) return []; // recordings lack the output matrix, and a large model's is too large to fetch
   const run = await readOutRun(engine, "decoder", changes);
   const point = run.preNorm ? "added" : "normed";
-  const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
+  const places = times(config.decoder_layers, (layer) =>
     layer === open
       ? sublayersOf("decoder").map((id) => [`${id}.add`, `decoder.layers.${layer}.${id}.${point}`])
       : [[`layer.${layer}`, `decoder.layers.${layer}.feed_forward.${point}`]],

@@ -1,5 +1,6 @@
 // The layout of the stage: the boxes of Figure 1, and a column for each word. Lengths are in px of the stage's own plane,
 // which is scaled as a whole.
+import { times } from "../../engine/tensor.ts";
 import { boxesOf } from "../app/boxes.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -487,7 +488,7 @@ function columnsFor(stack: Stack, { columns, measure, alone, lines }: Plan, room
 }
 
 function edgesOf(layers: number, open: number, card: Span, height: number) {
-  return Array.from({ length: layers }, (_, layer) => {
+  return times(layers, (layer) => {
     const y: Span =
       layer < open
         ? [card[1] + (open - 1 - layer) * height, card[1] + (open - layer) * height + 5]

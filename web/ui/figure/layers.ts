@@ -2,7 +2,7 @@
 import { drawArcs, drawHeads, drawLook, drawRibbons } from "./attention.ts";
 import { drawGround, drawLoops, drawNames } from "./ground.ts";
 import { drawGuesses, drawLinear, drawSoftmax, drawWhy } from "./next_word.ts";
-import { drawSecond } from "./second.ts";
+import { drawSecond } from "./second_lines.ts";
 import { drawLitStrands, drawStrands, drawWords } from "./strands.ts";
 import { drawTiles, drawWaves } from "./vectors.ts";
 

@@ -1,4 +1,5 @@
 // Highlights the word and the heads with which a sentence opens, until the reader chooses another word or head.
+import { times } from "../../engine/tensor.ts";
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../app/heads.ts";
 import { begin, isAsOpened } from "../app/starts.ts";
@@ -26,7 +27,7 @@ async function lightOpening(app: App, translated: Translated, signal: AbortSigna
   if (!opening || isChosen || app.result.current !== translated || app.changed) return;
   const heads = { ...state.heads };
   for (const family of FAMILIES) {
-    const layers = Array.from({ length: layersOf(app.config, family) }, (_, layer) => {
+    const layers = times(layersOf(app.config, family), (layer) => {
       const attention = attentionName(family, layer);
       const head = strongestHead(opening, attention);
       return { layer, head, margin: opening.without[attention][head].margin };

@@ -1,5 +1,6 @@
 // Play: the figure computes act by act. The encoder is computed once, for all words together; then the decoder writes
 // word by word: the first word in several acts, every later word in one.
+import { times } from "../../engine/tensor.ts";
 import { boxOf, middle } from "./geometry.ts";
 import { wantsStillness } from "./glide.ts";
 
@@ -29,7 +30,7 @@ const FIRST: [box: string, encoder: string, decoder: string][] = [
 /** Returns the acts that write a translation of `words` words. */
 function actsOf(words: number): Act[] {
   const first = FIRST.map(([box, encoder, decoder]): Act => ({ row: 0, box, risen: { encoder, decoder } }));
-  const later = Array.from({ length: Math.max(0, words - 1) }, (_, at): Act => ({
+  const later = times(Math.max(0, words - 1), (at): Act => ({
     row: at + 1,
     box: "decoder.softmax",
     risen: { encoder: "all", decoder: "all" },

@@ -1,6 +1,6 @@
 // The sentence about the highlighted word, row or box. The sentence only claims what a number of the trace or a
 // measurement shows; `python -m benchmarks.truth` checks its claims against PyTorch.
-import { largestPlace, rowOfHead } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead, times } from "../../engine/tensor.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { entryOf } from "../app/boxes.ts";
 import { element } from "../app/dom.ts";
@@ -263,7 +263,7 @@ export function hidesLater(app: App, { weights, open, row }: StageNumbers) {
   const [count] = weights.decoder.shape;
   const mask = app.mask(attentionName(FAMILIES[2], open.decoder));
   const isHidden = (column: number) => mask.data[row * mask.columns + column] === 0;
-  const rows = Array.from({ length: count }, (_, head) => rowOfHead(weights.decoder, head, row));
+  const rows = times(count, (head) => rowOfHead(weights.decoder, head, row));
   return rows.every((one) =>
     one.every((weight, column) => column <= row || (isHidden(column) && weight === 0)),
   );

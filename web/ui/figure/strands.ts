@@ -1,4 +1,5 @@
 // Words and their strands: each strand is a line that rises from a word through the boxes.
+import { times } from "../../engine/tensor.ts";
 import { drawing, pressable } from "../app/drawing.ts";
 import { boxOf, middle, topOf } from "./geometry.ts";
 import { rowPathOf, pointOf } from "./row_path.ts";
@@ -42,7 +43,7 @@ function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
         ? boxOf(place, "softmax").y[1]
         : geometry.written[1];
   const ends = [place.words[0] + (geometry.narrow ? 0 : 1), ...bent.flatMap(([from, to]) => [to, from]), top];
-  return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
+  return times(ends.length / 2, (at) => [ends[2 * at], ends[2 * at + 1]]);
 }
 
 /**

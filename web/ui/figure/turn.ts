@@ -1,5 +1,6 @@
 // Turning attention on the figure: the reader drags the handle of a highlighted row of attention to another word, and
 // the model is recomputed at each move. On release, the row set by hand becomes one of the page's changes.
+import { times, clamp } from "../../engine/tensor.ts";
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app/app.ts";
 import { Hand } from "./hand.ts";
@@ -156,9 +157,9 @@ export class Turner {
  * attend to.
  */
 function readable(wanted: number, count: number, reads: (key: number) => boolean) {
-  const at = Math.max(0, Math.min(count - 1, wanted));
+  const at = clamp(wanted, count);
   if (reads(Math.floor(at)) && reads(Math.ceil(at))) return at;
   const away = (key: number) => Math.abs(key - at);
-  const keys = Array.from({ length: count }, (_, key) => key).filter(reads);
+  const keys = times(count, (key) => key).filter(reads);
   return keys.reduce((best, key) => (away(key) < away(best) ? key : best));
 }

@@ -1,7 +1,7 @@
 // What the reader can choose on the figure: a word, a head, a layer, a box, a guess.
 import { boxName, boxOfPanel } from "../app/boxes.ts";
 import { FAMILIES } from "../app/heads.ts";
-import { clamp } from "../figure/choices.ts";
+import { clamp } from "../../engine/tensor.ts";
 import { viewOf } from "../box/zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";

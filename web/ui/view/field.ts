@@ -36,22 +36,11 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
     );
   };
   const accept = (word: string) => {
-    const [before, after] = aroundWord(field);
-    field.value = before + word + after;
-    field.setSelectionRange(before.length + word.length, before.length + word.length);
+    replaceWord(field, word);
     offer([], 0);
     mark();
   };
-  const mark = () => {
-    const parts = partsOf(app, field.value, wordAt(field));
-    const unknown = parts.filter((part) => part.isUnknown).map((part) => part.text);
-    refill(
-      marks,
-      parts.map((part) => (part.isUnknown ? element("u", {}, part.text) : part.text)),
-    );
-    lacks.textContent = unknown.length ? app.t("field.lacks", [...new Set(unknown)].join(", ")) : "";
-    marks.scrollLeft = field.scrollLeft;
-  };
+  const mark = () => markUnknown(app, field, marks, lacks);
   const keys: Record<string, () => unknown> = {
     ArrowDown: () => offer(words, (chosen + 1) % words.length),
     ArrowUp: () => offer(words, (chosen - 1 + words.length) % words.length),
@@ -86,6 +75,18 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   offer([], 0);
   mark();
   return [marks, field, above];
+}
+
+/** Underlines the words that the vocabulary lacks, and names them. */
+function markUnknown(app: App, field: HTMLInputElement, marks: HTMLElement, lacks: HTMLElement) {
+  const parts = partsOf(app, field.value, wordAt(field));
+  const unknown = parts.filter((part) => part.isUnknown).map((part) => part.text);
+  refill(
+    marks,
+    parts.map((part) => (part.isUnknown ? element("u", {}, part.text) : part.text)),
+  );
+  lacks.textContent = unknown.length ? app.t("field.lacks", [...new Set(unknown)].join(", ")) : "";
+  marks.scrollLeft = field.scrollLeft;
 }
 
 function inputOf(app: App, value: string) {
@@ -127,10 +128,12 @@ function wordAt({ value, selectionStart, selectionEnd }: HTMLInputElement) {
   return isInside ? "" : (value.slice(0, at).match(LETTERS)?.[0] ?? "");
 }
 
-/** Returns the text before and after the word at the cursor. */
-function aroundWord(field: HTMLInputElement) {
+/** Writes a word in place of the word at the cursor. */
+function replaceWord(field: HTMLInputElement, word: string) {
   const at = field.selectionStart ?? 0;
-  return [field.value.slice(0, at - wordAt(field).length), field.value.slice(at)];
+  const before = field.value.slice(0, at - wordAt(field).length) + word;
+  field.value = before + field.value.slice(at);
+  field.setSelectionRange(before.length, before.length);
 }
 
 /**

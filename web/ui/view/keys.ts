@@ -3,21 +3,23 @@ import { isForPage } from "../app/dom.ts";
 import { layersOf } from "../app/heads.ts";
 import { chooseHead, chooseWord, moveBox, openBox, openGuess, openLayer } from "./actions.ts";
 import { chapterKey } from "../chapters/chapter_view.ts";
-import { clamp, familyOf } from "../figure/choices.ts";
+import { clamp } from "../../engine/tensor.ts";
+import { familyOf } from "../figure/choices.ts";
 import { handleOf } from "../figure/figure_view.ts";
+import { Turner } from "../figure/turn.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
 import type { FamilyId } from "../app/types.ts";
 import type { FigureView } from "../figure/figure_view.ts";
 import type { Player } from "../figure/play.ts";
-import type { Turner } from "../figure/turn.ts";
+import type { SaidView } from "./said.ts";
 
 /** The parts of the stage that the keys control. */
 interface Controlled {
   figure: FigureView;
   player: Player;
-  turner: Turner;
+  said: SaidView;
   /** The stage's element. */
   root: HTMLElement;
   /** Turns the sentence into a text field. */
@@ -38,11 +40,16 @@ export class Keys {
   #root: HTMLElement;
   #edit: () => void;
 
-  constructor(app: App, { figure, player, turner, root, edit }: Controlled) {
+  constructor(app: App, { figure, player, said, root, edit }: Controlled) {
     this.#app = app;
     this.#figure = figure;
     this.#player = player;
-    this.#turner = turner;
+    this.#turner = new Turner(app, {
+      pen: () => figure.pen,
+      drawParts: (names) => figure.drawParts(names),
+      place: (event) => figure.placeOf(event),
+      tell: (look, words) => said.tellTurned(look, words),
+    });
     this.#root = root;
     this.#edit = edit;
     const { signal } = app;

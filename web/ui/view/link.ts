@@ -1,6 +1,7 @@
 // Keeps the state of a view in the hash of the page's address; a link with this hash reproduces the state. The hash
 // contains each value that differs from the initial state, as key=value. The text and JSON of a hash are checked before
 // use. Only the oldest view of a page uses the hash.
+import { times } from "../../engine/tensor.ts";
 import { checkChanges, isUnchanged, NO_CHANGES } from "../../engine/changes.ts";
 import { pointNames } from "../../engine/model.ts";
 import { messageOf } from "../app/app.ts";
@@ -166,7 +167,7 @@ function unpackedMasks(packed: Record<string, Run[]>) {
   return mapped(packed, (runs) =>
     runs.flatMap(([first, last, ...cell]) => {
       if (!(last - first < LONGEST_RUN)) throw new Error("masks");
-      return Array.from({ length: last - first + 1 }, (_, at) => [first + at, ...cell] as MaskCell);
+      return times(last - first + 1, (at) => [first + at, ...cell] as MaskCell);
     }),
   );
 }

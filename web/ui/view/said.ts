@@ -2,6 +2,7 @@
 // a row that the reader is turning.
 import { messageOf } from "../app/app.ts";
 import { element, refill } from "../app/dom.ts";
+import { elementSvg } from "../box/take_away.ts";
 import { guided } from "../chapters/chapter_view.ts";
 import { memoryTop } from "../figure/ribbons.ts";
 import { SIDES } from "../figure/pen.ts";
@@ -69,6 +70,12 @@ export class SaidView {
       this.text.ariaBusy = "false";
     };
     measureWorth(this.#app, numbers, box).then(told, () => told(null));
+  }
+
+  /** Returns the figure as the text of an SVG file, with the sentence above it and the words below. */
+  picture(plane: HTMLElement, words: HTMLElement) {
+    const parts = [this.text, this.line, this.#figure.svg, words];
+    return elementSvg(this.#app, plane, this.text.querySelector("h2")?.textContent ?? "", parts);
   }
 
   /** Shows what the model writes with a row set by hand; null restores the usual text. */

@@ -7,7 +7,7 @@ import { boxOfPanel } from "../app/boxes.ts";
 import type { App } from "../app/app.ts";
 
 /**
- * Returns the sheet, which is empty while closed. `said`: the stage's sentence, which the sheet repeats because it
+ * Returns the sheet, which is empty while closed, and a function to be called when the page begins. `said`: the stage's sentence, which the sheet repeats because it
  * covers the stage's own.
  */
 export function createSheet(app: App, said: HTMLElement) {
@@ -65,5 +65,6 @@ export function createSheet(app: App, said: HTMLElement) {
   app.on(["sheet", "panel", "view", "language", "result"], fill);
   made.hidden = true;
   fill();
-  return made;
+  const begin = () => void panelOf(app, "changes"); // its undo history starts with the page
+  return { element: made, begin };
 }

@@ -3,28 +3,22 @@
 import { messageOf } from "../app/app.ts";
 import { element, refill } from "../app/dom.ts";
 import { latestOnly } from "../app/latest.ts";
-import { panelOf } from "../box/panels.ts";
-import { elementSvg } from "../box/take_away.ts";
 import { openableName, openBox } from "./actions.ts";
-import { createStrip } from "../chapters/chapter_view.ts";
-import { actOf } from "../chapters/chapters.ts";
+import { createChapters } from "../chapters/chapter_view.ts";
 import { FigureView } from "../figure/figure_view.ts";
-import { splitOf } from "../figure/geometry.ts";
-import { memoryTop } from "../figure/ribbons.ts";
 import { Keys } from "./keys.ts";
 import { createLighting, shownNumbers } from "../figure/lighting.ts";
 import { outlineAreas } from "../chapters/outline.ts";
 import { Player } from "../figure/play.ts";
+import { placeAround } from "./places.ts";
 import { SaidView } from "./said.ts";
-import { createSecond } from "../figure/second.ts";
+import { createSecond } from "./second_panel.ts";
 import { createSheet } from "./sheet.ts";
 import { Tools } from "./tools.ts";
-import { Turner } from "../figure/turn.ts";
 import { createZoom } from "../box/zoom.ts";
 
 import type { App } from "../app/app.ts";
 import type { State } from "../app/state.ts";
-import type { Area, Geometry } from "../figure/geometry.ts";
 import type { StageNumbers } from "../figure/shown.ts";
 
 const WIDEST = 1440;
@@ -66,10 +60,11 @@ class StageView {
   #tools: Tools;
   #second: ReturnType<typeof createSecond>;
   #zoom: ReturnType<typeof createZoom>;
-  #strip: HTMLElement;
+  #sheet: ReturnType<typeof createSheet>;
+  #chapters: ReturnType<typeof createChapters>;
   #draw: () => Promise<void>;
   /** The areas from which the boxes glide; null means that each box glides from where it was last drawn. */
-  #from: Map<string, Area> | null = null;
+  #from: ReturnType<typeof outlineAreas> | null = null;
   #wasOutline = false;
   #hasBegun = false;
   #light: () => void;
@@ -77,21 +72,22 @@ class StageView {
   constructor(app: App) {
     this.#app = app;
     this.#player = new Player(app, { show: () => this.#redraw(), changed: () => this.#tools.fillPlay() });
-    this.#figure = new FigureView(app, this.#player, () => actOf(app));
+    this.#chapters = createChapters(app);
+    this.#figure = new FigureView(app, this.#player, this.#chapters.act);
     const lit = () => this.#figure.pen?.numbers ?? null;
     this.#second = createSecond(app, lit);
-    this.#strip = createStrip(app);
     this.#zoom = createZoom(app, lit);
     this.#said = new SaidView(app, this.#figure, this.#player, this.#second.element, {
       edit: () => this.#tools.edit(),
       openBox: (box) => openBox(app, this.#figure, box),
     });
     this.#tools = new Tools(app, this.#player, {
-      picture: () => this.#picture(),
+      picture: () => this.#said.picture(this.#plane, this.#tools.field),
       openBox: () => openBox(app, this.#figure, app.state.box),
       compare: () => this.#compare(),
       focusFigure: () => this.#figure.svg.focus(),
     });
+    this.#sheet = createSheet(app, this.#said.short);
     this.#light = createLighting(app);
     this.#draw = latestOnly(
       app.signal,
@@ -103,7 +99,7 @@ class StageView {
   }
 
   begin() {
-    panelOf(this.#app, "changes"); // its undo history starts with the page
+    this.#sheet.begin();
     this.#hasBegun = true;
     this.#fill();
     this.#redraw();
@@ -111,25 +107,19 @@ class StageView {
 
   #compose() {
     const { element: tools, field, notice, chips, foot } = this.#tools;
-    const { element: said, short } = this.#said;
-    this.#plane.append(tools, said, this.#figure.svg, field, notice, chips, this.#strip, foot);
-    this.#plane.append(createSheet(this.#app, short), this.#zoom.element);
+    const { element: said } = this.#said;
+    this.#plane.append(tools, said, this.#figure.svg, field, notice, chips, this.#chapters.strip, foot);
+    this.#plane.append(this.#sheet.element, this.#zoom.element);
     this.element.append(this.#plane);
   }
 
   #listen() {
     const app = this.#app;
-    const [figure, player] = [this.#figure, this.#player];
     app.on(SHOWN, (_, changed) => this.#follow(changed));
     app.on(["busy"], ({ busy }) => (this.element.ariaBusy = String(busy)));
     app.on(["zoom"], () => this.#openZoom());
-    const turner = new Turner(app, {
-      pen: () => figure.pen,
-      drawParts: (names) => figure.drawParts(names),
-      place: (event) => figure.placeOf(event),
-      tell: (look, words) => this.#said.tellTurned(look, words),
-    });
-    new Keys(app, { figure, player, turner, root: this.element, edit: () => this.#tools.edit() });
+    const edit = () => this.#tools.edit();
+    new Keys(app, { figure: this.#figure, player: this.#player, said: this.#said, root: this.element, edit });
     window.addEventListener("resize", () => this.#redraw(), { signal: app.signal });
   }
 
@@ -166,7 +156,8 @@ class StageView {
     this.#plane.classList.toggle("gfs-narrow", geometry.narrow);
     this.#plane.style.cssText = plane.css;
     this.element.style.height = geometry.narrow ? "" : `${Math.ceil(geometry.height * plane.scale)}px`;
-    this.#place(geometry);
+    const [plan, tools, strip] = [this.#plane, this.#tools, this.#chapters.strip];
+    placeAround(figure, geometry, { plane: plan, tools, strip, said: this.#said.element });
     this.#tools.open.hidden = !openableName(figure.box, numbers);
     this.#tools.open.textContent = this.#app.t("stage.open.box");
     this.element.toggleAttribute("data-second", numbers.second !== null);
@@ -185,27 +176,6 @@ class StageView {
     if (this.#figure.pen) this.#zoom.open(this.#figure.pen);
   }
 
-  /** Positions the elements that are not part of the drawing. */
-  #place(geometry: Geometry) {
-    const { encoder, decoder, narrow, width, height } = geometry;
-    const { field, chips, foot, notice } = this.#tools;
-    const { isAlone, act } = this.#figure;
-    const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
-    const [x0, x1] = encoder.x;
-    const low = Math.max(...encoder.columns.out, ...(isAlone ? [] : decoder.columns.out));
-    const line = `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:${32 + low}px`;
-    style(field, `${line};--names:${encoder.room[0] - x0}px`);
-    const from = splitOf(width);
-    style(chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
-    style(this.#strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
-    for (const one of [foot, notice])
-      style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
-    style(this.#said.element, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
-    const isLow = isAlone ? height < 800 : memoryTop(geometry, encoder.columns.at.length) < 330;
-    this.#plane.classList.toggle("gfs-compact", !narrow && isLow);
-    this.#plane.classList.toggle("gfs-alone", !narrow && isAlone);
-  }
-
   // Around the figure
 
   #fill() {
@@ -219,12 +189,5 @@ class StageView {
   #compare() {
     this.#app.show({ second: { text: "" }, chapter: 0, sheet: false, zoom: null });
     this.#second.focus();
-  }
-
-  /** Returns the figure as the text of an SVG file, with the stage's sentence above it and the words below. */
-  #picture() {
-    const { text, line } = this.#said;
-    const parts = [text, line, this.#figure.svg, this.#tools.field];
-    return elementSvg(this.#app, this.#plane, text.querySelector("h2")?.textContent ?? "", parts);
   }
 }

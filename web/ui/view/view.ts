@@ -1,7 +1,7 @@
 // One view: the frame of the page, and the console for scripts and tests.
 import { createApp, messageOf } from "../app/app.ts";
 import { arithmetic } from "../../engine/arithmetic.ts";
-import { element, refill } from "../app/dom.ts";
+import { element, refill, watchSize } from "../app/dom.ts";
 import { claimLink, keepLink } from "./link.ts";
 import { createNumbers } from "../box/numbers/page.ts";
 import { createLook } from "../chapters/look.ts";
@@ -136,7 +136,7 @@ function build(root: HTMLElement, app: App) {
     problems.hidden = !problem;
   });
   refill(root, element("div", "gf-problem", problems), figure.element, scene, outline);
-  watchSize(root, app);
+  watchWidth(root, app);
   return () => {
     root.append(createNumbers(app), createTask(app));
     figure.begin();
@@ -146,13 +146,11 @@ function build(root: HTMLElement, app: App) {
 }
 
 /** Redraws the pictures when the page's width changes. */
-function watchSize(root: HTMLElement, app: App) {
+function watchWidth(root: HTMLElement, app: App) {
   let width = root.clientWidth;
-  const observer = new ResizeObserver(() => {
+  watchSize(app.signal, root, () => {
     if (root.clientWidth === width) return;
     width = root.clientWidth;
     app.layOut();
   });
-  observer.observe(root);
-  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
 }

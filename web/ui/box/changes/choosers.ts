@@ -1,4 +1,5 @@
 // Controls that choose an attention, and a head, row and key of this attention.
+import { times } from "../../../engine/tensor.ts";
 import { attentionNames } from "../../../engine/model.ts";
 import { placeIn } from "../../app/heads.ts";
 import { chooser, element } from "../../app/dom.ts";
@@ -22,7 +23,7 @@ export function atChoosers(panel: ChangesPanel, ...parts: (keyof At)[]) {
   at.key = Math.min(at.key, keys.length - 1);
   const pairs: Record<keyof At, () => [string, string][]> = {
     attention: () => attentionNames(app.config).map((name) => [name, placeName(app, name)]),
-    head: () => Array.from({ length: app.config.heads }, (_, head) => [String(head), String(head)]),
+    head: () => times(app.config.heads, (head) => [String(head), String(head)]),
     query: () => tokenPairs(rows),
     key: () => tokenPairs(keys),
   };

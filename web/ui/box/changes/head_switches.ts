@@ -1,4 +1,5 @@
 // The section for switching heads off.
+import { times } from "../../../engine/tensor.ts";
 import { FAMILIES, attentionName, layersOf } from "../../app/heads.ts";
 import { element } from "../../app/dom.ts";
 import { remark } from "../../app/drawing.ts";
@@ -10,7 +11,7 @@ import type { ChangesPanel } from "./panel_state.ts";
 export function headsSection({ app }: ChangesPanel) {
   const { ablated } = app.changes,
     { heads } = app.config;
-  const all = Array.from({ length: heads }, (_, head) => head);
+  const all = times(heads, (head) => head);
   const set = (names: string[], list: number[]) => {
     const lists = names.reduce((others, name) => withList(others, name, list), app.changes.ablated);
     tryChange(app, { ablated: lists });
@@ -30,9 +31,7 @@ export function headsSection({ app }: ChangesPanel) {
     return press(`${name} ${head}`, head, turn, { pressed, label });
   };
   return FAMILIES.map((family) => {
-    const names = Array.from({ length: layersOf(app.config, family) }, (_, layer) =>
-      attentionName(family, layer),
-    );
+    const names = times(layersOf(app.config, family), (layer) => attentionName(family, layer));
     const title = app.t(`family.${family.id}`);
     return element(
       "div",

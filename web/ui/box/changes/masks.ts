@@ -1,4 +1,5 @@
 // The section for masks: which query may attend to which key.
+import { times } from "../../../engine/tensor.ts";
 import { attentionNames } from "../../../engine/model.ts";
 import { element } from "../../app/dom.ts";
 import { activeMasks } from "./active.ts";
@@ -63,7 +64,7 @@ function hiding(app: App, names: string[], key: number) {
     const ofTarget = name.startsWith("decoder");
     const first = ofTarget && name.endsWith("self_attention") ? key : 0;
     const count = Math.max(0, length + (ofTarget ? LATER : 0) - first);
-    const cells: MaskCell[] = Array.from({ length: count }, (_, place) => [first + place, key, false]);
+    const cells: MaskCell[] = times(count, (place) => [first + place, key, false]);
     return withList(masks, name, [...(masks[name] ?? []).filter((cell) => cell[1] !== key), ...cells]);
   }, app.changes.masks);
 }

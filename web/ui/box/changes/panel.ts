@@ -1,5 +1,6 @@
 // "What if?": the panel of all changes. Each section shows and sets its own part of app.changes; the page shows the
 // effect of the changes on the output. Only the open section is filled.
+import { times } from "../../../engine/tensor.ts";
 import { NO_CHANGES } from "../../../engine/changes.ts";
 import { FAMILIES, attentionName } from "../../app/heads.ts";
 import { button, element, note, refill } from "../../app/dom.ts";
@@ -7,33 +8,16 @@ import { remark } from "../../app/drawing.ts";
 import { latestOnly } from "../../app/latest.ts";
 import { activeChanges } from "./active.ts";
 import { chips, keyed, press, row, tightRow, tryChange } from "./controls.ts";
-import { headsSection } from "./head_switches.ts";
 import { changesHistory } from "./history.ts";
-import { masksSection } from "./masks.ts";
-import { mistakesSection } from "./mistakes.ts";
+import { SECTIONS, SECTION_NAMES } from "./sections.ts";
 import { pinButton, pinOf } from "./new_sentence.ts";
-import { partsSection } from "./parts.ts";
-import { patchSection } from "./patches.ts";
-import { handSection } from "./by_hand.ts";
-import { wordsSection } from "./words.ts";
 import { linkButton } from "../take_away.ts";
 import type { Cell } from "../../../engine/types.ts";
 import type { App } from "../../app/app.ts";
 import type { ActiveChange, At, Child, SectionName, SomeChanges } from "../../app/types.ts";
 import type { ChangesPanel } from "./panel_state.ts";
+import type { Section } from "./sections.ts";
 
-type Section = (panel: ChangesPanel) => Child[] | Promise<Child[]>;
-
-const SECTIONS: Record<SectionName, Section> = {
-  words: wordsSection,
-  heads: headsSection,
-  masks: masksSection,
-  hand: handSection,
-  patch: patchSection,
-  parts: partsSection,
-  mistakes: mistakesSection,
-};
-const SECTION_NAMES = Object.keys(SECTIONS) as SectionName[];
 let groups = 0;
 
 /** Returns the panel as an element. */
@@ -163,10 +147,7 @@ function firstTries(app: App) {
   const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
   const tries: [string, SomeChanges][] = [
     [app.t("changes.positions"), { positions: false }],
-    [
-      app.t("changes.try.cross"),
-      { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
-    ],
+    [app.t("changes.try.cross"), { ablated: { [last]: times(app.config.heads, (head) => head) } }],
     [app.t("changes.try.causal"), { mistakes: ["no_causal_mask"] }],
   ];
   const title = app.t("changes.try"),

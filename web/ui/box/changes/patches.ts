@@ -1,5 +1,6 @@
 // The section for patches: rows of a tensor that are replaced by rows of another sentence, and the effect of patching
 // each row of the residual stream.
+import { times } from "../../../engine/tensor.ts";
 import { NO_CHANGES } from "../../../engine/changes.ts";
 import { contestOf } from "../../../engine/contest.ts";
 import { patchSweep, sideOf } from "../../../engine/lens.ts";
@@ -44,10 +45,7 @@ export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
     ),
   );
   point.addEventListener("change", () => pick("point")(point.value));
-  const heads: [string, string][] = Array.from({ length: app.config.heads }, (_, head) => [
-    String(head),
-    String(head),
-  ]);
+  const heads: [string, string][] = times(app.config.heads, (head) => [String(head), String(head)]);
   const head = () => chooser("", [["", app.t("changes.patch.heads")], ...heads], patch.head, pick("head"));
   return [
     form(
@@ -201,9 +199,7 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
   };
   const head = (scope: string, text: string) => element("th", { scope }, element("bdi", {}, text));
   const tokens = current[`${sideOf(stack)}Tokens`].slice(0, length);
-  const names = Array.from({ length: layers }, (_, at) =>
-    app.t(at ? "stage.layer" : "why.part.input", at - 1),
-  );
+  const names = times(layers, (at) => app.t(at ? "stage.layer" : "why.part.input", at - 1));
   const rows = tokens.map((token, at) =>
     element("tr", {}, head("row", token), found.filter(({ position }) => position === at).map(cell)),
   );
@@ -243,7 +239,7 @@ function differingPlaces(here: string[], there: string[]): [number, number][] {
     end = 0;
   while (start < least && here[start] === there[start]) start++;
   while (end < least - start && here.at(-1 - end) === there.at(-1 - end)) end++;
-  const places = Array.from({ length: least - start - end }, (_, place) => start + place);
+  const places = times(least - start - end, (place) => start + place);
   return places.filter((place) => here[place] !== there[place]).map((place) => [place, place]);
 }
 

@@ -1,5 +1,5 @@
 // The section for words: replacing source words, and forcing the beginning of the output.
-import { dot, largestAt, rowOf } from "../../../engine/tensor.ts";
+import { dot, largestAt, rowOf, times } from "../../../engine/tensor.ts";
 import { numberText } from "../../../engine/number_text.ts";
 import { button, element, note, refill } from "../../app/dom.ts";
 import { remark } from "../../app/drawing.ts";
@@ -126,7 +126,7 @@ async function nearestWords(app: App, id: number): Promise<string[]> {
   const cosine = (word: number) =>
     product(here, vector(word)) / Math.sqrt(product(vector(word), vector(word)));
   const other = (word: number) => word > 3 && word !== id;
-  const close = Array.from({ length: count }, (_, word) => (other(word) ? cosine(word) : -Infinity));
+  const close = times(count, (word) => (other(word) ? cosine(word) : -Infinity));
   const ids = largestAt(close, Math.min(RIVALS, count - 5));
   return app.engine.tokens("source", ids).map((token) => token.replaceAll("▁", ""));
 }

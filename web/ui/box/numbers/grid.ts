@@ -1,5 +1,6 @@
 // A matrix of any size, drawn on one canvas. A grid element over the canvas serves keyboard and screen reader; the
 // grid element contains only the current cell.
+import { clamp } from "../../../engine/tensor.ts";
 import { coloursAt } from "../../app/colours.ts";
 import { brushOf, element } from "../../app/dom.ts";
 import { FONT, LABEL, canvasBrush } from "./brush.ts";
@@ -33,6 +34,13 @@ export function measured(text: string) {
   return ruler.measureText(text).width;
 }
 
+/** What is drawn: a picture, its sheet and its colours. */
+interface Drawn {
+  picture: Picture;
+  sheet: Sheet;
+  colours: Colours;
+}
+
 /**
  * Returns the grid. `told` receives a text about the cell under the pointer or the focus. `chosen` receives the cell
  * that the reader picks.
@@ -44,60 +52,31 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
   const row = element("div", { role: "row" }, cell);
   const keys = element("div", { role: "grid", tabindex: "0", "aria-activedescendant": cell.id }, row);
   const holder = element("div", "gfn-grid", canvas, keys);
-  let drawn: { picture: Picture; sheet: Sheet; colours: Colours } | null = null;
+  let drawn: Drawn | null = null;
   let at: Place = [0, 0];
-
-  function cellAt({ clientX, clientY }: MouseEvent): Place | null {
-    if (!drawn) return null;
-    const { picture, sheet } = drawn;
-    const box = canvas.getBoundingClientRect();
-    const place = [
-      (clientY - box.top - sheet.top) / sheet.height,
-      (clientX - box.left - sheet.left) / sheet.width,
-    ].map(Math.floor);
-    const isInside =
-      place[0] >= 0 && place[0] < picture.rows.length && place[1] >= 0 && place[1] < picture.columns.length;
-    return isInside ? [place[0], place[1]] : null;
-  }
 
   /** Highlights one cell with its row and column; null means that the chosen cell is highlighted. */
   function light(lit: Place | null) {
     if (!drawn) return;
-    const { picture, sheet, colours } = drawn;
-    const context = brushOf(canvas);
-    const ratio = canvas.width / sheet.whole.width;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(cells, 0, 0);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const brush = canvasBrush(context);
+    highlight(canvas, cells, drawn, lit);
+    const { picture } = drawn;
     const place = lit ?? picture.chosen;
-    paintLabels(brush, picture, sheet, colours, measured, place[1] < 0 ? null : place);
-    const { left, top, width, height } = sheet;
-    const frame = ([row, column]: Place, line: number) =>
-      column >= 0 &&
-      brush.frame(left + column * width, top + row * height, width, height, colours("--ink"), line);
-    frame(picture.chosen, 2.5);
-    if (lit) frame(lit, 1.5);
     told(place[1] < 0 ? "" : picture.describe(...place));
   }
 
   function go([down, right]: Place) {
     if (!drawn) return;
-    const clamped = (to: number, count: number) => Math.max(0, Math.min(count - 1, to));
-    at = [
-      clamped(at[0] + down, drawn.picture.rows.length),
-      clamped(at[1] + right, drawn.picture.columns.length),
-    ];
+    const { rows, columns, describe } = drawn.picture;
+    at = [clamp(at[0] + down, rows.length), clamp(at[1] + right, columns.length)];
     row.ariaRowIndex = String(at[0] + 1);
     cell.ariaColIndex = String(at[1] + 1);
-    cell.ariaLabel = drawn.picture.describe(...at);
+    cell.ariaLabel = describe(...at);
   }
 
-  canvas.addEventListener("pointermove", (event) => light(cellAt(event)));
+  canvas.addEventListener("pointermove", (event) => light(cellAt(canvas, drawn, event)));
   canvas.addEventListener("pointerleave", () => light(null));
   canvas.addEventListener("click", (event) => {
-    const place = cellAt(event);
+    const place = cellAt(canvas, drawn, event);
     if (place) chosen(...place);
   });
   keys.addEventListener("focus", () => light(at));
@@ -108,45 +87,84 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
     if (step) {
       go(step);
       light(at);
-      showAt();
+      showCell(holder, drawn, at);
     } else if (event.key === "Enter" || event.key === " ") chosen(...at);
     else return;
     event.preventDefault();
   });
 
-  /** Scrolls the grid's container, never the page, to the current cell. */
-  function showAt() {
-    const room = holder.parentElement;
-    if (!drawn || !room) return;
-    const { left, top, width, height } = drawn.sheet;
-    const [x, y] = [left + at[1] * width, top + at[0] * height];
-    if (x < room.scrollLeft + left || x + width > room.scrollLeft + room.clientWidth)
-      room.scrollLeft = x - room.clientWidth / 2;
-    if (y < room.scrollTop + top || y + height > room.scrollTop + room.clientHeight)
-      room.scrollTop = y - room.clientHeight / 2;
-  }
-
   function draw(picture: Picture) {
     const sheet = sheetOf(picture, holder.parentElement?.clientWidth || 700, measured);
-    const colours = coloursAt(holder);
-    drawn = { picture, sheet, colours };
-    const { whole } = sheet;
-    const ratio = Math.min(window.devicePixelRatio || 1, SHARPEST / whole.width, SHARPEST / whole.height);
-    for (const one of [canvas, cells]) {
-      one.width = Math.max(1, Math.round(whole.width * ratio));
-      one.height = Math.max(1, Math.round(whole.height * ratio));
-    }
-    canvas.style.cssText = `width: ${whole.width}px; height: ${whole.height}px`;
-    const context = brushOf(cells);
-    context.scale(ratio, ratio);
-    paintCells(canvasBrush(context), picture, sheet, colours);
+    drawn = { picture, sheet, colours: coloursAt(holder) };
+    paintAll(canvas, cells, drawn);
     keys.ariaLabel = picture.label;
     keys.ariaRowCount = String(picture.rows.length);
     keys.ariaColCount = String(picture.columns.length);
     at = [picture.chosen[0], Math.max(0, picture.chosen[1])];
     go([0, 0]);
     light(document.activeElement === keys ? at : null);
-    showAt();
+    showCell(holder, drawn, at);
   }
   return { element: holder, draw };
+}
+
+/** Returns the cell under the pointer. */
+function cellAt(canvas: HTMLElement, drawn: Drawn | null, { clientX, clientY }: MouseEvent): Place | null {
+  if (!drawn) return null;
+  const { picture, sheet } = drawn;
+  const box = canvas.getBoundingClientRect();
+  const row = Math.floor((clientY - box.top - sheet.top) / sheet.height);
+  const column = Math.floor((clientX - box.left - sheet.left) / sheet.width);
+  const isInside = row in picture.rows && column in picture.columns;
+  return isInside ? [row, column] : null;
+}
+
+/** Sizes both canvases for a sheet, and paints the cells without a highlight. */
+function paintAll(canvas: HTMLCanvasElement, cells: HTMLCanvasElement, { picture, sheet, colours }: Drawn) {
+  const { width, height } = sheet.whole;
+  const ratio = Math.min(window.devicePixelRatio || 1, SHARPEST / width, SHARPEST / height);
+  for (const one of [canvas, cells]) {
+    one.width = Math.max(1, Math.round(width * ratio));
+    one.height = Math.max(1, Math.round(height * ratio));
+  }
+  canvas.style.cssText = `width: ${width}px; height: ${height}px`;
+  const context = brushOf(cells);
+  context.scale(ratio, ratio);
+  paintCells(canvasBrush(context), picture, sheet, colours);
+}
+
+/** Paints the cells, the labels, and frames around the chosen and the lit cell. */
+function highlight(
+  canvas: HTMLCanvasElement,
+  cells: HTMLCanvasElement,
+  { picture, sheet, colours }: Drawn,
+  lit: Place | null,
+) {
+  const context = brushOf(canvas);
+  const ratio = canvas.width / sheet.whole.width;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(cells, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const brush = canvasBrush(context);
+  const place = lit ?? picture.chosen;
+  paintLabels(brush, picture, sheet, colours, measured, place[1] < 0 ? null : place);
+  const { left, top, width, height } = sheet;
+  const frame = ([row, column]: Place, line: number) =>
+    column >= 0 &&
+    brush.frame(left + column * width, top + row * height, width, height, colours("--ink"), line);
+  frame(picture.chosen, 2.5);
+  if (lit) frame(lit, 1.5);
+}
+
+/** Scrolls the grid's container, never the page, to a cell. */
+function showCell(holder: HTMLElement, drawn: Drawn | null, [row, column]: Place) {
+  const room = holder.parentElement;
+  if (!drawn || !room) return;
+  const { left, top, width, height } = drawn.sheet;
+  const [x, y] = [left + column * width, top + row * height];
+  if (x < room.scrollLeft + left || x + width > room.scrollLeft + room.clientWidth)
+    room.scrollLeft = x - room.clientWidth / 2;
+  if (y < room.scrollTop + top || y + height > room.scrollTop + room.clientHeight)
+    room.scrollTop = y - room.clientHeight / 2;
 }

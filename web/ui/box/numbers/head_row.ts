@@ -62,33 +62,41 @@ export function createHeads(app: App, choose: (head: number) => void) {
     const { order } = app.state;
     const worth = (one: MeasuredHead) =>
       order === "index" ? 0 : order === "ablation" ? -(one.effect ?? 0) : one[order];
-    const colours = coloursAt(holder);
+    const ink = coloursAt(holder)("--ink");
     row.ariaLabel = app.t("numbers.heads");
     refill(
       row,
       heads
         .toSorted((a, b) => worth(b) - worth(a))
-        .map((one) => {
-          const number =
-            order === "index" || (order === "ablation" && one.effect === undefined)
-              ? ""
-              : numberText(order === "ablation" ? one.effect : one[order], 2, order === "ablation");
-          const canvas = element("canvas", { width: 2 * SIDE, height: 2 * SIDE });
-          paint(brushOf(canvas), tensor, one.head, colours("--ink"));
-          const made = button(
-            [canvas, element("span", {}, `${one.head}`, number && element("small", {}, ` ${number}`))],
-            () => choose(one.head),
-            { pressed: one.head === shown },
-          );
-          made.tabIndex = one.head === shown ? 0 : -1;
-          made.ariaLabel = `${app.t("word.head")} ${one.head}`;
-          made.title = describe(app, one);
-          return made;
-        }),
+        .map((one) => headButton(app, one, tensor, one.head === shown, () => choose(one.head), ink)),
     );
     if (hadFocus) row.querySelector<HTMLElement>("[aria-pressed=true]")?.focus();
   }
   return { element: holder, draw };
+}
+
+/** Returns a head's picture as a button, with the number by which the heads are sorted. */
+function headButton(
+  app: App,
+  one: MeasuredHead,
+  tensor: Tensor,
+  isShown: boolean,
+  choose: () => void,
+  ink: string,
+) {
+  const { order } = app.state;
+  const number =
+    order === "index" || (order === "ablation" && one.effect === undefined)
+      ? ""
+      : numberText(order === "ablation" ? one.effect : one[order], 2, order === "ablation");
+  const canvas = element("canvas", { width: 2 * SIDE, height: 2 * SIDE });
+  paint(brushOf(canvas), tensor, one.head, ink);
+  const name = element("span", {}, `${one.head}`, number && element("small", {}, ` ${number}`));
+  const made = button([canvas, name], choose, { pressed: isShown });
+  made.tabIndex = isShown ? 0 : -1;
+  made.ariaLabel = `${app.t("word.head")} ${one.head}`;
+  made.title = describe(app, one);
+  return made;
 }
 
 /** Returns copies of one attention's measured heads. */

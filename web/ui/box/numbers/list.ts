@@ -32,29 +32,7 @@ export function createList(app: App, open: (name: string) => void) {
     made.ariaLabel = app.t("numbers.tensors");
     field.ariaLabel = app.t("numbers.find");
     field.placeholder = app.t("numbers.find");
-    const typed = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const groups = new Map<string, HTMLElement[]>();
-    const all = app.result.current.trace.names.toReversed().map((one) => {
-      const [group, about] = [
-        groupName(app, one.slice(0, Math.max(0, one.lastIndexOf(".")))),
-        meaningOf(app, one),
-      ];
-      return { one, group, about, called: `${one} ${group}` };
-    });
-    const having = (textOf: (one: (typeof all)[number]) => string) =>
-      all.filter((one) => typed.every((word) => textOf(one).toLowerCase().includes(word)));
-    const called = having((one) => one.called);
-    const found = called.length ? called : having((one) => `${one.called} ${one.about}`);
-    for (const { one, group, about } of found) {
-      const size = element("span", {}, shapeOf(app, one).join(" × "));
-      const row = button(
-        [element("code", {}, lastOf(one)), size, element("small", {}, about)],
-        () => open(one),
-        { title: one },
-      );
-      if (one === name) row.ariaCurrent = "true";
-      groups.set(group, [row, ...(groups.get(group) ?? [])]);
-    }
+    const groups = groupsOf(app, field.value.toLowerCase().split(/\s+/).filter(Boolean), name, open);
     none.textContent = groups.size ? "" : app.t("numbers.none");
     refill(
       rows,
@@ -70,6 +48,33 @@ export function createList(app: App, open: (name: string) => void) {
     if (isNew && current) rows.scrollTop = current.offsetTop - rows.offsetTop - rows.clientHeight / 3;
   }
   return { element: made, draw };
+}
+
+/** Returns the tensors that have all typed words as buttons, by part of the model. `name`: the tensor that is open. */
+function groupsOf(app: App, typed: string[], name: string, open: (name: string) => void) {
+  const groups = new Map<string, HTMLElement[]>();
+  const all = app.result.current.trace.names.toReversed().map((one) => {
+    const [group, about] = [
+      groupName(app, one.slice(0, Math.max(0, one.lastIndexOf(".")))),
+      meaningOf(app, one),
+    ];
+    return { one, group, about, called: `${one} ${group}` };
+  });
+  const having = (textOf: (one: (typeof all)[number]) => string) =>
+    all.filter((one) => typed.every((word) => textOf(one).toLowerCase().includes(word)));
+  const called = having((one) => one.called);
+  const found = called.length ? called : having((one) => `${one.called} ${one.about}`);
+  for (const { one, group, about } of found) {
+    const size = element("span", {}, shapeOf(app, one).join(" × "));
+    const row = button(
+      [element("code", {}, lastOf(one)), size, element("small", {}, about)],
+      () => open(one),
+      { title: one },
+    );
+    if (one === name) row.ariaCurrent = "true";
+    groups.set(group, [row, ...(groups.get(group) ?? [])]);
+  }
+  return groups;
 }
 
 /** Returns a tensor's shape without computing it. */

@@ -1,4 +1,5 @@
 // A tensor as a picture: one of its matrices, a text for each cell, and the layout of labels and cells.
+import { times } from "../../../engine/tensor.ts";
 import { hasHeads } from "../../../engine/model.ts";
 import { decimalsOf, fixedText, numberText, probabilityText } from "../../../engine/number_text.ts";
 import { LABEL, inkOn, mixed } from "./brush.ts";
@@ -55,7 +56,7 @@ export function pictureOf(app: App, { name, index }: Cell, tensor: Tensor, words
   const [height, width] = shape.slice(-2);
   const { rows: tokens, columns, rowSide, columnSide } = app.labels(name);
   const start = index.length > 2 ? index[0] * height * width : 0;
-  const ids = words ?? Array.from({ length: width }, (_, at) => at);
+  const ids = words ?? times(width, (at) => at);
   const value = (row: number, column: number) => data[start + row * width + ids[column]];
   const kind = /\.(scores|weights)$/.exec(name)?.[1];
   const isBlocked = kind ? blockedIn(app, name, kind === "scores", value) : () => false;
@@ -172,9 +173,7 @@ export function paintCells(brush: Brush, picture: Picture, sheet: Sheet, colours
   const { left, top, width, height, isNumbered } = sheet;
   const ground = picture.hue ?? "--ink";
   const depth = picture.hue ? 1 : 0.3;
-  const shades = Array.from({ length: STEPS + 1 }, (_, at) =>
-    mixed(colours, "--card", ground, (depth * at) / STEPS),
-  );
+  const shades = times(STEPS + 1, (at) => mixed(colours, "--card", ground, (depth * at) / STEPS));
   const shade = (strength: number) => shades[Math.round(Math.min(1, Math.abs(strength)) * STEPS)];
   const [plain, soft, hair] = ["--ink2", "--ink3", "--hair"].map(colours);
   brush.box(left, top, width * picture.columns.length, height * picture.rows.length, colours("--card"));
