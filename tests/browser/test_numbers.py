@@ -316,14 +316,14 @@ def test_heads_are_sorted_by_what_they_say(shown, order):
 def test_another_order_stops_the_ablation_of_heads(shown):
     open_cell(shown, f"{CROSS}.weights", [0, 0, 0])
     calls = shown.evaluate("""async () => {
-      const { app } = glassformer, original = app.sentences.ablationEffect;
+      const { app } = glassformer, original = app.translator.ablationEffect;
       let calls = 0;
-      app.sentences.ablationEffect = (...asked) => { calls++; return original.apply(app.sentences, asked); };
+      app.translator.ablationEffect = (...asked) => { calls++; return original.apply(app.translator, asked); };
       app.show({ order: "ablation" });
       for (let i = 0; i < 100000 && calls === 0; i++) await null;
       app.show({ order: "index" });
       for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame);
-      delete app.sentences.ablationEffect;
+      delete app.translator.ablationEffect;
       return calls;
     }""")
     assert calls == 1
