@@ -668,7 +668,7 @@ print("\n".join(inspect.getsource(attention_scores).splitlines()[:2]))  # its fi
 
 # %% [markdown]
 # The explorer shows the same points of a trained model, such as
-# [`encoder.layers.0.self_attention.weights`](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D);
+# [`encoder.layers.0.self_attention.weights`](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&selected=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22index%22:%5B%5D%7D);
 # click a cell to see the arithmetic that made it.
 #
 # ## One memory for all decoder layers

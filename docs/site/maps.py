@@ -85,8 +85,8 @@ def _explorer(step: dict[str, Any], end: str) -> str:
     if not step.keys() & {"point", "opens"}:
         return "–"
     if point := step.get("point"):
-        state = quote(json.dumps({"name": point, "head": 0}, separators=(",", ":")), safe=":,")
-        name, address = point.replace(".", ".<wbr>"), f"point={state}"
+        cell = quote(json.dumps({"name": point, "index": []}, separators=(",", ":")), safe=":,")
+        name, address = point.replace(".", ".<wbr>"), f"selected={cell}"
     else:
         string, address = OPENS[step["opens"]]
         name = STRINGS[string][1 if end else 0]

@@ -150,8 +150,7 @@ def test_back_of_the_browser_leads_to_the_figure(make_translator, explore):
     ("address", "state"),
     [
         ("panel=numbers", ["numbers", None, None]),
-        pytest.param(f"point={json.dumps({'name': 'logits'})}", ["numbers", "logits", None], marks=pytest.mark.long),
-        (f"panel=numbers&point={json.dumps({'name': f'{SELF}.key', 'head': 2})}", ["numbers", f"{SELF}.key", 2]),
+        (f"selected={json.dumps({'name': 'logits', 'index': []})}", ["numbers", "logits", None]),
         (f"selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}", ["numbers", f"{SELF}.key", 1]),
         pytest.param("view=numbers&panel=beam", ["stage", "decoder.softmax", None], marks=pytest.mark.long),
         ("panel=why&row=1", ["stage", "decoder.softmax", None]),

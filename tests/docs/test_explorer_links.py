@@ -41,8 +41,8 @@ BOXES = {
 UNAPPLIED = """(wanted) => {
   const { app } = glassformer, { sentence, search } = app.state;
   const { name, index } = app.state.selected ?? { name: "", index: [] };
-  const point = { name, head: index.length > 2 ? index[0] : 0 };
-  const given = { ...app.state, ...app.changes, text: sentence, beam: search.beamSize, point, stage: "point" };
+  const selected = { name, index: wanted.selected?.index.length ? index : [] }; // with [], the page chooses
+  const given = { ...app.state, ...app.changes, text: sentence, beam: search.beamSize, selected };
   const isAlike = (key) => JSON.stringify(given[key]) === JSON.stringify(wanted[key]);
   const isStill = document.getAnimations().every((one) => one.playState !== "running");
   return app.state.busy || !isStill ? ["busy"] : Object.keys(wanted).filter((key) => !isAlike(key));
@@ -143,7 +143,7 @@ def names(page: Any, state: dict[str, Any]) -> list[str]:
     if "zoom" in state and "panel" not in state:
         box = state["zoom"]["box"].removesuffix(".add").rpartition(".")[2]
         found.append(BOXES[box][state.get("language") == "zh"])
-    return found + ([state["point"]["name"]] if "point" in state else [])
+    return found + ([state["selected"]["name"]] if "selected" in state else [])
 
 
 def parts(name: str) -> list[str]:

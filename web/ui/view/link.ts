@@ -24,8 +24,6 @@ interface Linked {
   changes: SomeChanges;
   search: Partial<Search>;
   ui: Partial<Selection>;
-  /** The tensor that the address opens at its largest number. */
-  point?: { name: string; head?: number };
 }
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
@@ -186,9 +184,6 @@ const isPlace = (value: unknown, limit = Infinity) =>
 
 const isFlag = (value: unknown) => typeof value === "boolean";
 
-const isPoint = ({ name, head = 0 }: { name: string; head?: number }, { config }: App) =>
-  pointNames(config).includes(name) && isPlace(head, config.heads);
-
 /** The parts of the selection that a link may contain, each with a function that validates its value. */
 const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
@@ -236,13 +231,13 @@ function parsedHash(app: App, hash: string) {
 }
 
 /** Opens the view that shows the linked parts, for addresses that do not name a view. */
-function open({ config }: App, { ui, point }: Linked) {
+function open({ config }: App, { ui }: Linked) {
   const { panel } = ui;
   const box = panel && !ui.zoom && boxOfPanel(config, panel);
   if (box) Object.assign(ui, { zoom: box, view: "stage", sheet: false });
   else if (ui.zoom || ui.chapter) return;
   else if (panel && panel !== "numbers") Object.assign(ui, { view: "stage", sheet: true });
-  else if (point || ui.selected || panel) ui.view = "numbers";
+  else if (ui.selected || panel) ui.view = "numbers";
 }
 
 /** Copies a field of the hash, which may contain anything, into the state. Changes are checked together at the end. */
@@ -255,12 +250,11 @@ function put(app: App, state: Linked, key: string, value: any) {
     Object.assign(state.changes, { [key]: value });
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
-  else if (key === "point" && isPoint(value, app)) state.point = value;
   else throw new Error(key);
 }
 
 /** Makes a view show a state: first the sentence and the changes, and then the selection. */
-async function restore(app: App, { sentence, changes, search, ui, point }: Linked) {
+async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
   const wanted = { beamSize, lengthPenalty, ...search };
   const complete = (given: SomeChanges): TextChanges => ({
@@ -274,13 +268,14 @@ async function restore(app: App, { sentence, changes, search, ui, point }: Linke
   if (!isAlike(situation, { sentence: app.state.sentence, changes: complete(app.changes) }))
     await app.turnTo(situation);
   const looks = { ...app.state, ...starts.get(app), ...ui };
-  if (point && !ui.selected) looks.selected = await enteredCell(app, point.name, point.head);
-  if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;
+  if (ui.selected) looks.selected = await cellOf(app, ui.selected);
   app.show(linkedLooks(looks));
 }
 
-/** Returns whether the model has this cell. */
-async function isCell(app: App, { name, index }: Cell) {
+/** Returns a cell, or null if the model lacks it. The index [] stands for the largest number of the highlighted row. */
+async function cellOf(app: App, cell: Cell) {
+  const { name, index } = cell;
+  if (index.length === 0) return enteredCell(app, name);
   const { shape } = await app.value(name);
-  return index.length === shape.length && index.every((at, axis) => at < shape[axis]);
+  return index.length === shape.length && index.every((at, axis) => at < shape[axis]) ? cell : null;
 }

@@ -14,12 +14,12 @@ import type { App } from "../../app/app.ts";
  * Returns the cell with the largest number in the highlighted row of a tensor; by default, the tensor is the weights of
  * the highlighted head of cross-attention.
  */
-export async function enteredCell(app: App, name?: string, head?: number): Promise<Cell> {
+export async function enteredCell(app: App, name?: string): Promise<Cell> {
   const { cross } = app.state.heads;
   const point = name ?? `${attentionName(FAMILIES[1], cross.layer)}.weights`;
   const tensor = await app.value(point);
   const lit = app.labels(point).rowSide === "target" ? await litRow(app) : (app.state.sourceWord ?? 0);
-  const lead = hasHeads(app.config, point) ? [head ?? cross.head] : [];
+  const lead = hasHeads(app.config, point) ? [cross.head] : [];
   const row = inside([...lead, lit], tensor.shape.slice(0, -1));
   return { name: point, index: [...row, largestPlace(rowAt(tensor, row))] };
 }
