@@ -267,6 +267,9 @@ async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   if (!isAlike(wanted, app.state.search)) await app.searchWith(wanted);
   if (!isAlike(situation, { sentence: app.state.sentence, changes: complete(app.changes) }))
     await app.turnTo(situation);
+  const { outputTokens, sourceTokens } = app.result.current;
+  for (const [key, { length }] of Object.entries({ row: outputTokens, sourceWord: sourceTokens }))
+    if ((ui[key as "row"] ?? 0) >= length) throw new Error(key);
   const looks = { ...app.state, ...starts.get(app), ...ui };
   if (ui.selected) looks.selected = await cellOf(app, ui.selected);
   app.show(linkedLooks(looks));
