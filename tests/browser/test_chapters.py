@@ -106,7 +106,7 @@ def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
         page.keyboard.press("ArrowLeft" if expected[1] else "PageUp")
         settled(page)
         assert place(page) == expected
-    page.get_by_role("button", name="Leave the chapter").click()
+    page.get_by_role("button", name="Explore freely").click()
     assert place(page) == [0, 0]
 
 

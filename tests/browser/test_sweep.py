@@ -373,7 +373,7 @@ DEMO_STATES = [
         address="chapter=4&act=1",
         view={"lecture": True},
         sizes=[LOW, WIDE],
-        wanted={"counts": {"button[title='Leave the chapter']": 1}},
+        wanted={"counts": {"button[title^='Explore freely']": 1}},
     ),
     At(address=of(CLASSIC[1].source, f"panel=guesses&{zoom(f'{CROSS}.add')}"), sizes=DESKS),
 ]
