@@ -124,7 +124,7 @@ export function isBox(config: ModelConfig, name: string) {
 
 /** Returns how many norms of the decoder are boxes of their own: with the norm first, one for each sub-layer. */
 export function ownNorms({ isPreNorm, hasFinalNorm }: Shape) {
-  return (isPreNorm ? 3 : 0) + Number(hasFinalNorm);
+  return (isPreNorm ? SUBLAYERS.length : 0) + Number(hasFinalNorm);
 }
 
 /** Returns the box in which a segment opens; null for a panel that is not a segment. */

@@ -23,6 +23,11 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Returns a text in which elements replace {0}, {1} … */
+export function filled(text: string, parts: Child[]): Child[] {
+  return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
+}
+
 /** Returns a paragraph in the quiet style of notes. */
 export function note(...content: Child[]) {
   return element("p", "gf-note", content);

@@ -19,7 +19,7 @@ export interface State extends Asked, Selection {
 /** Returns the state of a view that has computed nothing yet. */
 export function firstState(payload: Payload, { config, decoding }: Engine): State {
   return {
-    ...firstLooks(config),
+    ...firstSelection(config),
     sentence: payload.sentence,
     changes: { ...NO_CHANGES },
     search: { beamSize: decoding.beam_size, lengthPenalty: decoding.length_penalty },
@@ -30,7 +30,7 @@ export function firstState(payload: Payload, { config, decoding }: Engine): Stat
   };
 }
 
-function firstLooks(config: ModelConfig): Selection {
+function firstSelection(config: ModelConfig): Selection {
   const heads = FAMILIES.map((family) => [family.id, { layer: layersOf(config, family) - 1, head: 0 }]);
   return {
     language: navigator.language?.startsWith("zh") ? "zh" : "en",

@@ -1,8 +1,8 @@
 // The rows of an opened attention: its nine steps, and a table with a row for each key.
 import { times } from "../../engine/tensor.ts";
-import { decimalsFor, decimalsOf, digitsText, fixedText } from "../../engine/number_text.ts";
+import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { fanOf, lineFromBelow, lineFromLeft, lineUpwards, lowEdge, numberX } from "./lines.ts";
-import { below, besideOf, gap, over, productsText, tableOf } from "./rows.ts";
+import { besideOf, gap, over, sumBelow, tableOf } from "./rows.ts";
 import { element, named } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { firstNumber, KINDS, leadOf } from "./attention_reading.ts";
@@ -158,8 +158,7 @@ function outputBox(panel: Panel) {
   const { output: at, products } = panel.reading;
   const numbers = numbersOf(panel.reading, "output");
   const look = { bars: true, largest: largestSize(numbers), chosen: at, className: "gfz-plain" };
-  const made = element("strong", {}, digitsText(numbers[at]));
-  const said = below(at, numbers.length, 30, productsText(panel.app, products), made);
+  const said = sumBelow(panel.app, numbers, at, products);
   return element("div", "gfz-box", stripOf(panel, "output", look), said);
 }
 

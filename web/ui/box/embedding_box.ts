@@ -6,7 +6,7 @@ import { below, gap, noteOf, over, stripBox } from "./rows.ts";
 import { element } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { largestSize } from "./strips.ts";
-import { KEYED, barOf, stepButton, stopButton } from "./zoom_parts.ts";
+import { KEYED, barOf, stepButton, stepName, stopButton } from "./zoom_parts.ts";
 
 import type { App } from "../app/app.ts";
 import type { Box, Row } from "./rows.ts";
@@ -92,7 +92,7 @@ function stepOf(app: App, reading: EmbeddingReading, step: Step) {
   const value = { position: row, scaled: scale.symbol, entry: id }[step as string] ?? "";
   const name = app.t(`zoom.embedding.${step}`, value);
   const at = Object.keys(STEPS).indexOf(step) + 1;
-  if (!kind) return element("span", "gfz-step", element("i", {}, at), name);
+  if (!kind) return stepName(at, name);
   return stepButton(at, name, step, kind === open.kind, () => openNumber(app, reading, kind, open.at));
 }
 
@@ -116,14 +116,12 @@ function belowOf({ open }: EmbeddingReading, numbers: Float32Array) {
 }
 
 function wordBox(app: App, { words, row, id }: EmbeddingReading) {
-  const box = element(
+  return element(
     "div",
-    "gfz-box gfz-head gfz-result",
+    { class: "gfz-box gfz-head gfz-result", "data-on": true },
     element("bdi", { class: KEYED }, words[row]),
     app.t("zoom.embedding.id", id),
   );
-  box.toggleAttribute("data-on", true);
-  return box;
 }
 
 // The waves

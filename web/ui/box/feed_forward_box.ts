@@ -1,14 +1,24 @@
 // The rows of an opened feed-forward network: the output, all units, a table of the strongest units, and x.
 import { times } from "../../engine/tensor.ts";
 import { ACTIVATIONS } from "../../engine/activations.ts";
-import { fixedText, digitsText, numberText } from "../../engine/number_text.ts";
+import { fixedText, numberText } from "../../engine/number_text.ts";
 import { fanOf, lineFromBelow, lineUpwards, lowEdge, numberX } from "./lines.ts";
-import { below, besideOf, gap, over, productsText, stripBox, tableOf } from "./rows.ts";
+import { besideOf, gap, over, stripBox, sumBelow, tableOf } from "./rows.ts";
 import { element } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { largestOf } from "./feed_forward_reading.ts";
 import { createStrip, largestSize } from "./strips.ts";
-import { ASKED, HIDDEN, KEYED, barOf, neighbours, stepButton, stopButton, tableRow } from "./zoom_parts.ts";
+import {
+  ASKED,
+  HIDDEN,
+  KEYED,
+  barOf,
+  neighbours,
+  stepButton,
+  stepName,
+  stopButton,
+  tableRow,
+} from "./zoom_parts.ts";
 
 import type { App } from "../app/app.ts";
 import type { Box } from "./rows.ts";
@@ -24,7 +34,8 @@ const signed = (value: number) => `${value > 0 ? "+" : ""}${fixedText(value)}`;
 /** Returns the rows of an opened network. */
 export function feedForwardBox(app: App, reading: Reading, tell: Tell): Box {
   const { box, stack, numbers, matrices, direct } = reading;
-  const output = stripBox(pointStrip(app, reading, "output", "gfz-plain"), tell, "", made(app, reading));
+  const said = sumBelow(app, numbers.output, reading.output, reading.products);
+  const output = stripBox(pointStrip(app, reading, "output", "gfz-plain"), tell, "", said);
   const units = unitStrips(app, reading, tell);
   const read = stripBox(pointStrip(app, reading, "read", ASKED), tell, "gfz-query");
   const all = app.t("zoom.units.all", numbers.activated.length);
@@ -67,11 +78,6 @@ function openNumber(app: App, { box, names, row, unit }: Reading, kind: Kind, at
   app.show({ zoom: { box, key }, selected: { name: names[kind], index: [row, at] } });
 }
 
-/** Returns the name of a step that opens nothing. */
-function stepName(at: number, name: string) {
-  return element("span", "gfz-step", element("i", {}, at), name);
-}
-
 function stepOf(app: App, reading: Reading, at: number, kind: Kind, name: Child) {
   const { open, output, numbers, unit } = reading;
   const place = kind === "output" ? output : kind === "read" ? largestOf(numbers.read) : unit;
@@ -98,11 +104,6 @@ function pointStrip(
     className,
     open: (at) => openNumber(app, reading, kind, at),
   };
-}
-
-/** Returns the text below the open number of the output. */
-function made(app: App, { numbers: { output: all }, output: at, products }: Reading) {
-  return below(at, all.length, 30, productsText(app, products), element("strong", {}, digitsText(all[at])));
 }
 
 // All units

@@ -1,5 +1,6 @@
 // The panel of an opened box: rows one above the other, which CSS lays out as a grid, and the lines between them, which
 // are drawn after the layout.
+import { digitsText } from "../../engine/number_text.ts";
 import { element, nodesOf } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { createStrip, drawStrips, largestSize } from "./strips.ts";
@@ -47,6 +48,8 @@ interface TableLooks {
   columns?: string;
 }
 
+/** The share of a strip's width, in %, up to which a text below a number stands at the right of it. */
+export const NEAR = 30;
 /** The heights of a table's head and of its rows, in px; the least height holds where there is no touch screen. */
 const [HEAD, LINE] = [34, { least: 18, most: 30 }];
 /** The tables of panels, with the number of their lines; the open row has three lines. */
@@ -90,9 +93,10 @@ export function noteOf(text: string) {
   return element("p", "gfz-note", text);
 }
 
-/** Returns a text that says how many products were added to a number; null if they are unknown. */
-export function productsText(app: App, products: number[] | null) {
-  return products && app.t("zoom.products", products.length);
+/** Returns a number below its place of a strip, and how many products were added to it, if they are known. */
+export function sumBelow(app: App, numbers: Float32Array, at: number, products: number[] | null) {
+  const said = products && app.t("zoom.products", products.length);
+  return below(at, numbers.length, NEAR, said, element("strong", {}, digitsText(numbers[at])));
 }
 
 /** Returns the open word with buttons to change it, and at the right the legend of a row of `count` numbers. */
@@ -109,7 +113,7 @@ export function tableOf(
   heads: Child[],
   rows: Child[],
   { lines, most = LINE.most, className = "", columns = "1 / -1" }: TableLooks,
-): Row {
+) {
   const names = element(
     "tr",
     {},
@@ -131,7 +135,7 @@ export function tableOf(
   return {
     height: [HEAD + lines * LINE.least, HEAD + lines * most],
     parts: [over(columns, table)],
-  };
+  } satisfies Row;
 }
 
 /** Returns the panel. `describe` receives a function that shows a text about the number under the pointer. */

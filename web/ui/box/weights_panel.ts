@@ -1,13 +1,22 @@
 // The weights of an opened box as pictures with one pixel for each weight, and one number worked out from a row or
 // column of weights.
-import { digitsText, numberText } from "../../engine/number_text.ts";
+import { numberText } from "../../engine/number_text.ts";
 import { tensor } from "../../engine/tensor.ts";
 import { fanOf, lineFromBelow, lowEdge, numberX } from "./lines.ts";
-import { below, gap, over, productsText, stripBox } from "./rows.ts";
+import { gap, over, stripBox, sumBelow } from "./rows.ts";
 import { element } from "../app/dom.ts";
 import { createPixels } from "./pixels.ts";
 import { largestSize } from "./strips.ts";
-import { ASKED, KEYED, insideOf, neighbours, signsOf, stepButton, stopButton } from "./zoom_parts.ts";
+import {
+  ASKED,
+  KEYED,
+  insideOf,
+  neighbours,
+  signsOf,
+  stepButton,
+  stepName,
+  stopButton,
+} from "./zoom_parts.ts";
 
 import type { Explanation, Tensor } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
@@ -131,8 +140,7 @@ function resultBox<Kind>(
   tell: Tell,
 ) {
   const { numbers, at } = result;
-  const number = element("strong", {}, digitsText(numbers[at]));
-  const said = below(at, numbers.length, 30, productsText(app, products), number);
+  const said = sumBelow(app, numbers, at, products);
   const own = (to: number) => open(kind, to);
   const strip = { stop: "result", name: names.result, numbers, chosen: at, bars: true, className, open: own };
   const box = stripBox(strip, tell, "", said);
@@ -161,7 +169,7 @@ function picturesRow<Kind extends string>(
   const about = element(
     "div",
     "gfz-pixel",
-    element("span", "gfz-step", element("i", {}, 2), app.t("panel.weights")),
+    stepName(2, app.t("panel.weights")),
     element("p", "gfz-facts", app.t("zoom.weights.pixel")),
     signsOf(app).map((sign) => element("span", "gfz-facts", sign)),
   );

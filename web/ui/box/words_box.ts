@@ -3,7 +3,7 @@
 import { decimalsFor, fixedText, numberText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { fanOf, lineFromBelow, lineUpwards, lowEdge, numberX } from "./lines.ts";
-import { below, gap, noteOf, over, stripBox, tableOf } from "./rows.ts";
+import { NEAR, below, gap, noteOf, over, stripBox, tableOf } from "./rows.ts";
 import { element } from "../app/dom.ts";
 import { drawing, slider } from "../app/drawing.ts";
 import { differenceText, groupedText, powerText, probabilityWords, tokenName } from "../app/wording.ts";
@@ -60,7 +60,7 @@ export function wordsBox(app: App, reading: WordsReading, tell: Tell): Box {
   const panel: Panel = { app, reading, tell, sampling, sampled, ticks: largestOfParts(logits, TICKS) };
   const isFlat = box.endsWith("linear"); // low rows leave more height for the logits
   const words = wordTable(panel, isFlat);
-  const table = words.parts?.[0] as HTMLTableElement;
+  const [table] = words.parts;
   const result = resultBox(panel);
   const strips = {
     logits: logitsBox(panel),
@@ -144,12 +144,11 @@ function resultBox({ app, reading: { rivals, written } }: Panel) {
   const word = rivals.find(({ id }) => id === written);
   const box = element(
     "div",
-    "gfz-box gfz-head gfz-result",
+    { class: "gfz-box gfz-head gfz-result", "data-on": true },
     app.t("zoom.words.written"),
     element("bdi", { class: KEYED }, word?.word),
     word && probabilityWords(word.probability),
   );
-  box.toggleAttribute("data-on", true);
   box.style.marginLeft = "40px"; // above the bars, which have the same distance from their column
   return box;
 }
@@ -170,7 +169,7 @@ function slidersOf(panel: Panel, table: HTMLTableElement, isFlat: boolean) {
       sampling[name] = value;
       if (name === "temperature") app.show({ temperature: value });
       panel.sampled = sampledWords(reading, sampling);
-      const fresh = wordTable(panel, isFlat).parts?.[0] as HTMLTableElement;
+      const [fresh] = wordTable(panel, isFlat).parts;
       table.tHead = fresh.tHead;
       table.tBodies[0].replaceWith(fresh.tBodies[0]);
     });
@@ -297,7 +296,7 @@ function logitsBox(panel: Panel) {
   const products = made.parts.filter(({ right }) => right !== undefined).length;
   const text = made.parts.length > products ? "zoom.products" : "zoom.words.products";
   const number = element("strong", {}, textOf(panel, open.logit));
-  const said = below(tick, ticks.length, 30, products > 0 && app.t(text, vector.length), number);
+  const said = below(tick, ticks.length, NEAR, products > 0 && app.t(text, vector.length), number);
   return stripBox(strip, tell, "", said);
 }
 

@@ -1,6 +1,6 @@
 // The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
 // column and the room with its own content.
-import { button, element, refill, watchSize } from "../app/dom.ts";
+import { button, element, filled, refill, watchSize } from "../app/dom.ts";
 import { drawAfterLayout } from "./rows.ts";
 import { latestOnly } from "../app/latest.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -181,12 +181,10 @@ function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLEleme
 
 /** Returns a sentence with its words in the colours of their sides. */
 function fillIn(app: App, { key, values }: Sentence): Child[] {
-  const parts = app.t(key).split(/\{(\d)\}/);
-  return parts.map((text, at) => {
-    const value = at % 2 ? values[Number(text)] : text;
-    if (typeof value !== "object") return value;
-    return element("bdi", `gfz-${value.side}`, value.word);
-  });
+  const parts = values.map((one) =>
+    typeof one === "object" ? element("bdi", `gfz-${one.side}`, one.word) : one,
+  );
+  return filled(app.t(key), parts);
 }
 
 /** Opens the view of all numbers at the open number, with its arithmetic. */

@@ -127,6 +127,11 @@ export function stepButton(at: number, name: Child, kind: string, isOpen: boolea
   return made;
 }
 
+/** Returns the number and name of a step that opens nothing. */
+export function stepName(at: number, name: string) {
+  return element("span", "gfz-step", element("i", {}, at), name);
+}
+
 /** Opens another word of the same stack in the same box. */
 export function turnTo(app: App, stack: Stack, to: number) {
   const zoom = app.state.zoom && { ...app.state.zoom, key: null };

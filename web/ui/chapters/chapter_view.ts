@@ -105,11 +105,11 @@ export function followChapters(app: App) {
 
 /** Returns the chapters beside the figure: their strip, and a function that returns the open act. */
 export function createChapters(app: App) {
-  return { strip: createStrip(app), act: () => actOf(app) };
+  return { strip: chapterStrip(app), act: () => actOf(app) };
 }
 
 /** Returns the strip of the chapters. Tab reaches only one chapter, and the arrow keys lead to the other chapters. */
-export function createStrip(app: App) {
+export function chapterStrip(app: App) {
   const made = element("nav", "gfs-strip");
   const steps = element("div", { role: "toolbar" });
   const close = button("", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });

@@ -1,13 +1,13 @@
 // The first chapter, a scene about what one head looks at. A ray runs from the source word to which the head
 // attends, to the word that the model writes. The reader drags the ray to another source word, and the model writes
 // something else.
-import { largestAt } from "../../engine/tensor.ts";
+import { clamp, largestAt } from "../../engine/tensor.ts";
 import { button, element, pill, refill, watchSize } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { latestOnly } from "../app/latest.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
 import { wantsStillness } from "../figure/glide.ts";
-import { createStrip } from "./chapter_view.ts";
+import { chapterStrip } from "./chapter_view.ts";
 import { chip, dotAt, mapOf, middle, positionAt, raysOf } from "./look_picture.ts";
 import { toldOf } from "./look_said.ts";
 import { differingOf, hasOtherBeginning, layerOf, subjectOf } from "./look_subject.ts";
@@ -90,7 +90,7 @@ class LookView {
       this.#map,
       this.#tug,
       element("footer", {}, this.#said),
-      createStrip(app),
+      chapterStrip(app),
     );
     this.#listen();
     this.#begin();
@@ -222,7 +222,7 @@ class LookView {
       const way = ways[event.key] * (isLeftwards ? -1 : 1);
       const at = this.#position;
       const next = event.shiftKey ? at + way / 10 : way > 0 ? Math.floor(at) + 1 : Math.ceil(at) - 1;
-      this.#hold(Math.round(10 * Math.max(0, Math.min(last, next))) / 10);
+      this.#hold(Math.round(10 * clamp(next, last + 1)) / 10);
     } else if (event.key === "Enter") this.#keep();
     else if (event.key === "Escape" && this.#isTurned) this.#letGo();
     else return;

@@ -1,6 +1,6 @@
 // How the first scene writes words, and an output beside the output before it.
 import { largestAt } from "../../engine/tensor.ts";
-import { element } from "../app/dom.ts";
+import { element, filled } from "../app/dom.ts";
 import { probabilityWords, tokenName } from "../app/wording.ts";
 import { layerOf } from "./look_subject.ts";
 
@@ -11,8 +11,7 @@ import type { Look } from "./look_subject.ts";
 
 /** Returns a text of the scene in which elements replace {0}, {1} … */
 export function say({ t }: App, key: string, ...parts: Child[]): Child[] {
-  const text = t(`look.${key}`);
-  return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
+  return filled(t(`look.${key}`), parts);
 }
 
 /** Returns the names of these target words. */

@@ -7,7 +7,7 @@ import { boxKey } from "../app/heads.ts";
 import { along } from "../figure/flight.ts";
 import { comparedWords } from "./look_words.ts";
 import { middle, NARROW, planeOf, rounded, splitOf } from "../figure/geometry.ts";
-import { createStrip, goOn } from "./chapter_view.ts";
+import { chapterStrip, goOn } from "./chapter_view.ts";
 import { wantsStillness } from "../figure/glide.ts";
 import { path, rectangle, text } from "../figure/pen.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
@@ -89,7 +89,7 @@ export function createOutline(app: App) {
   let plan: OutlinePlan;
   const act = pill("", () => (isWritten ? goOn(app, 1) : write()), true);
   const picture = element("div");
-  const strip = createStrip(app);
+  const strip = chapterStrip(app);
   const plane = element(
     "div",
     "gfs-plane",

@@ -49,7 +49,7 @@ export function claimLink(signal: AbortSignal) {
  * describes.
  */
 export async function keepLink(app: App) {
-  starts.set(app, linkedLooks(app.state));
+  starts.set(app, linkedSelection(app.state));
   if (!isLinkable(app)) return;
   app.address = () => location.href.replace(/#.*$/s, "") + stateHash(app);
   const owns = () => livingViews().values().next().value === app.signal;
@@ -107,8 +107,8 @@ function writeHash(hash: string, isNew: boolean) {
 // Writing the hash
 
 /** Returns the part of the selection that a link may contain. */
-function linkedLooks(looks: Selection): Partial<Selection> {
-  return Object.fromEntries(LINKED.map((key) => [key, looks[key]]));
+function linkedSelection(selection: Selection): Partial<Selection> {
+  return Object.fromEntries(LINKED.map((key) => [key, selection[key]]));
 }
 
 /** Returns the state as a hash, or "" for the initial state. */
@@ -185,7 +185,7 @@ const isPlace = (value: unknown, limit = Infinity) =>
 const isFlag = (value: unknown) => typeof value === "boolean";
 
 /** The parts of the selection that a link may contain, each with a function that validates its value. */
-const LOOKS = {
+const CHECKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
   view: (value) => ["stage", "numbers"].includes(value),
@@ -211,7 +211,7 @@ const LOOKS = {
   selected: ({ name, index }, { config }) =>
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Selection, (value: any, app: App) => boolean>>;
-const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
+const LINKED = Object.keys(CHECKS) as (keyof typeof CHECKS)[];
 /** The fields whose values are texts; the values of all other fields are JSON. */
 const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "task"];
 
@@ -248,7 +248,7 @@ function put(app: App, state: Linked, key: string, value: any) {
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
-  else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
+  else if (LINKED.some((one) => one === key && CHECKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
   else throw new Error(key);
 }
@@ -268,11 +268,11 @@ async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   if (!isAlike(situation, { sentence: app.state.sentence, changes: complete(app.changes) }))
     await app.turnTo(situation);
   const { outputTokens, sourceTokens } = app.result.current;
-  for (const [key, { length }] of Object.entries({ row: outputTokens, sourceWord: sourceTokens }))
-    if ((ui[key as "row"] ?? 0) >= length) throw new Error(key);
+  if ((ui.row ?? 0) >= outputTokens.length) throw new Error("row");
+  if ((ui.sourceWord ?? 0) >= sourceTokens.length) throw new Error("sourceWord");
   const looks = { ...app.state, ...starts.get(app), ...ui };
   if (ui.selected) looks.selected = await cellOf(app, ui.selected);
-  app.show(linkedLooks(looks));
+  app.show(linkedSelection(looks));
 }
 
 /** Returns a cell, or null if the model lacks it. The index [] stands for the largest number of the highlighted row. */

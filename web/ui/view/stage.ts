@@ -156,8 +156,12 @@ class StageView {
     this.#plane.classList.toggle("gfs-narrow", geometry.narrow);
     this.#plane.style.cssText = plane.css;
     this.element.style.height = geometry.narrow ? "" : `${Math.ceil(geometry.height * plane.scale)}px`;
-    const [plan, tools, strip] = [this.#plane, this.#tools, this.#chapters.strip];
-    placeAround(figure, geometry, { plane: plan, tools, strip, said: this.#said.element });
+    placeAround(figure, geometry, {
+      plane: this.#plane,
+      tools: this.#tools,
+      strip: this.#chapters.strip,
+      said: this.#said.element,
+    });
     this.#tools.open.hidden = !openableName(figure.box, numbers);
     this.#tools.open.textContent = this.#app.t("stage.open.box");
     this.element.toggleAttribute("data-second", numbers.second !== null);

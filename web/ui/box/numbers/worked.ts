@@ -3,7 +3,7 @@
 import { snippet } from "../../../engine/snippet.ts";
 import { numberText } from "../../../engine/number_text.ts";
 import { pointText } from "../../../engine/model.ts";
-import { button, element } from "../../app/dom.ts";
+import { button, element, filled } from "../../app/dom.ts";
 import { SIDES, receiptTable } from "../receipt.ts";
 import { tokenName } from "../../app/wording.ts";
 
@@ -122,10 +122,7 @@ function told(app: App, { name, index, result }: Explanation): Child[] {
       : word(scored, "target");
   const values = [word(rows[t], rowSide), other, numberText(result, 3)];
   const key = columns ? "numbers.reads" : scored === undefined ? "numbers.has" : "numbers.offers";
-  return app
-    .t(key)
-    .split(/\{(\d)\}/)
-    .map((part, at) => (at % 2 ? values[Number(part)] : part));
+  return filled(app.t(key), values);
 }
 
 /** Returns the numbers that the reader has visited, in the order in which the model computes them. */
