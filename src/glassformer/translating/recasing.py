@@ -77,8 +77,8 @@ def recasing(bundle: Bundle, habits: Habits) -> Rewrite:
 
     @cache
     def spellings() -> Spellings:  # read when the first unusual line comes
-        table = bundle.spellings and bundle.spellings.read_text(encoding="utf-8", errors="replace")
-        return Spellings((table or "").splitlines(), data.source_language)
+        table = bundle.spellings.read_text(encoding="utf-8", errors="replace") if bundle.spellings else ""
+        return Spellings(table.splitlines(), data.source_language)
 
     def edits_of(text: str, kept: Sequence[Span]) -> tuple[LineCase, list[Replacement]]:
         if fold:
