@@ -276,7 +276,7 @@ def test_the_menu_has_no_sign_that_common_fonts_lack(stage):
     page.locator(".gfs-more summary").click()
     text = page.locator(".gfs-more .gf-choices").inner_text()
     assert "Copy link" in text
-    assert re.fullmatch(r"[\s!-~…]+", text)
+    assert re.fullmatch(r"[\s!-~…]+", text.replace("中文", ""))  # whoever reads Chinese has a font for it
 
 
 def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
@@ -524,7 +524,9 @@ def test_every_cross_says_what_it_closes(stage, looks):
     page.evaluate("glassformer.set({ positions: false }).then(() => null)")
     page.evaluate("(looks) => glassformer.app.show(looks)", looks)
     settled(page)
-    crosses = page.get_by_role("button").filter(has_text=re.compile("^([×✕]|Leave)$")).locator("visible=true").all()
+    crosses = (
+        page.get_by_role("button").filter(has_text=re.compile("^([×✕]|Explore freely)$")).locator("visible=true").all()
+    )
     assert len(crosses) == (2 if "sheet" in looks else 1)  # in the sheet, the active change has a cross of its own
     for cross in crosses:
         assert cross.get_attribute("title")
