@@ -61,7 +61,7 @@ ABLATION = """async (head) => {
 CLICK = """async ([name, ...index]) => {
   const { app } = glassformer;
   const begun = performance.now();
-  const panel = document.querySelector(".gfn-sum");
+  const panel = document.querySelector(".gfz-about");
   const shown = new Promise((done) => {
     const observer = new MutationObserver(() => {
       if (!panel.textContent.includes(index.at(-1))) return;
@@ -70,7 +70,7 @@ CLICK = """async ([name, ...index]) => {
     });
     observer.observe(panel, { childList: true, subtree: true });
   });
-  app.show({ view: "numbers", selected: { name, index } });
+  app.select({ name, index });
   await shown;
   await new Promise(requestAnimationFrame);
   return performance.now() - begun;

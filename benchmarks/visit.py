@@ -47,7 +47,7 @@ BOXES = (
     "decoder.softmax",
     "encoder.embedding",
 )
-OPEN = "(box) => glassformer.app.show({ zoom: box && { box, key: null }, panel: 'numbers' })"
+OPEN = "(box) => glassformer.app.show({ zoom: box && { box, key: null }, panel: 'calculation' })"
 CATEGORIES = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
 FAMILIES = {
     "cross": "decoder.cross_attention",

@@ -980,4 +980,4 @@ both
 #
 # You have now seen every part at work. [By hand](by_hand.py) computes a whole tiny Transformer, number by number, as
 # you could on paper. Or open the [beam of this chapter's sentence in the
-# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&beam=4&view=stage&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam).
+# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&beam=4&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam).

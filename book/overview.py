@@ -56,7 +56,7 @@ from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
 
 def box(text, column, row, colour, chapter, code, opened, width=1.5):
     """A box that leads to its chapter, to the lines of the library, and to the box that the explorer opens."""
-    look = f"zoom=%7B%22box%22:%22{opened}%22,%22key%22:null%7D" if opened else "view=stage"
+    look = f"zoom=%7B%22box%22:%22{opened}%22,%22key%22:null%7D" if opened else "chapter=0"
     more = {"code": f"../src/glassformer/{code}", "numbers": f"../runs/demo/explorer.html#{look}"}
     return Box(text, column, row, colour, chapter, width, more)
 

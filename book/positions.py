@@ -295,7 +295,7 @@ assert type(torch.autograd.Variable(torch.ones(1))) is torch.Tensor
 # no saved file contains them.
 #
 # The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
-# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&view=stage&zoom=%7B%22box%22:%22encoder.positions%22,%22key%22:null%7D&panel=positions).
+# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&zoom=%7B%22box%22:%22encoder.positions%22,%22key%22:null%7D&panel=positions).
 
 # %% [markdown]
 # ## A picture of the matrix

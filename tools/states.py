@@ -53,10 +53,10 @@ SETTLE = """async () => {
 
 def addresses(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the name and the address of each state of a model."""
-    yield "figure", "view=stage"
+    yield "figure", "chapter=0"
     for language, theme in (("zh", "light"), ("en", "dark")):
-        yield f"figure {language} {theme}", f"view=stage&language={language}&theme={theme}"
-    yield "lecture", "view=stage&lecture=true"
+        yield f"figure {language} {theme}", f"language={language}&theme={theme}"
+    yield "lecture", "lecture=true"
     yield "second", f"second={_coded({'text': 'the cat sleeps .'})}"
     for chapter, acts in ACTS.items():
         for act in range(acts):
@@ -70,7 +70,7 @@ def addresses(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
             for panel in panels if box.endswith(kind) else ():
                 yield f"zoom {box} {panel}", f"zoom={_coded({'box': box, 'key': None})}&panel={panel}"
     for name, index in (("decoder.layers.0.cross_attention.weights", [0, 1, 1]), ("log_probs", [0, 5])):
-        yield f"numbers {name}", f"view=numbers&selected={_coded({'name': name, 'index': index})}"
+        yield f"numbers {name}", f"selected={_coded({'name': name, 'index': index})}"
 
 
 def boxes(config: dict[str, Any]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def pictures(browser: Browser, page: Path, folder: Path, only: str) -> Iterator[
     """Write the pictures of a page's states; yield their names."""
     for width, height in SIZES:
         tab = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
-        _open(tab, page, "view=stage")
+        _open(tab, page, "chapter=0")
         config: dict[str, Any] = tab.evaluate("glassformer.app.config")
         for state, address in addresses(config):
             name = f"{state} {width}"

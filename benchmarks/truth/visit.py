@@ -391,7 +391,7 @@ class Visit:
         word = row if self.chance.random() < 0.5 else self.row()
         self.show(zoom={"box": "decoder.softmax", "key": None}, panel="why", row=word, selected=None)
         self.check(self.seen("why", "3 tables, 0 running"), KINDS["why"])
-        self.show(zoom=None, panel="numbers", row=row)
+        self.show(zoom=None, panel="calculation", row=row)
 
     def segment(self, box: str) -> None:
         """Check the sentences of a segment: the words that an attention draws on, or the guess after a sum."""
@@ -401,7 +401,7 @@ class Visit:
         panel = "guesses" if part.endswith(".add") else "rollout"
         self.show(zoom=zoom, panel=panel, selected=None, row=stage.row, sourceWord=stage.lit_source)
         self.check(self.seen("zoom", escaped(stage.words[f"zoom.{panel}.about"][:10])), KINDS["zoom"])
-        self.show(zoom=None, panel="numbers")
+        self.show(zoom=None, panel="calculation")
 
     def held(self, box: str) -> None:
         """Take hold of a lit row of attention with the keyboard, and check the sentences while it is held."""

@@ -138,7 +138,7 @@ assert abs(again.log_prob - short.log_prob) < 1e-3
 
 # %% [markdown]
 # The explorer draws [the beam of this
-# sentence](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&beam=4&view=stage&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam)
+# sentence](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&beam=4&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam)
 # as a tree, with all candidates that were kept or dropped.
 #
 # ## The experiment

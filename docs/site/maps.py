@@ -17,13 +17,13 @@ HEADS = {
 
 _BOX = "zoom=%7B%22box%22:%22{}%22,%22key%22:null%7D"
 OPENS = {
-    "play": ("stage.play", "view=stage"),
+    "play": ("stage.play", "chapter=0"),
     "turn": ("chapter.1", "chapter=1"),
     "learning": ("chapter.6", "chapter=6"),
     "self-attention": ("family.encoder", _BOX.format("encoder.layers.1.self_attention")),
     "cross-attention": ("family.cross", _BOX.format("decoder.layers.1.cross_attention")),
-    "beam": ("panel.beam", f"view=stage&{_BOX.format('decoder.softmax')}&panel=beam"),
-    "positions": ("panel.positions", f"view=stage&{_BOX.format('encoder.positions')}&panel=positions"),
+    "beam": ("panel.beam", f"{_BOX.format('decoder.softmax')}&panel=beam"),
+    "positions": ("panel.positions", f"{_BOX.format('encoder.positions')}&panel=positions"),
 }
 """What a step opens in the explorer if it is not a point: the page's string that names it, and its address."""
 STRINGS = json.loads((LIBRARY / "watch/explorer/strings.json").read_text(encoding="utf-8"))

@@ -403,7 +403,7 @@ def test_a_link_of_a_chinese_page_into_the_explorer_opens_it_in_chinese():
     address = addresses(BOOK, "overview", {"overview"}, "zh", set())
     assert address("../runs/demo/explorer.html") == "../explorer.html#language=zh"
     assert address("../runs/demo/explorer.html#chapter=2") == "../explorer.html#chapter=2&language=zh"
-    assert address("../runs/demo/explorer.html#language=zh&view=stage") == "../explorer.html#language=zh&view=stage"
+    assert address("../runs/demo/explorer.html#language=zh&chapter=0") == "../explorer.html#language=zh&chapter=0"
     assert addresses(BOOK, "overview", {"overview"}, "en", set())("../runs/demo/explorer.html") == "explorer.html"
 
 

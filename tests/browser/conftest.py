@@ -76,15 +76,15 @@ def explore(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
         sentence: str = "the black cat sleeps .",
         *,
         fragment: str = "",
-        view: str = "numbers",
+        start: str = "numbers",
         size: tuple[int, int] = SIZE,
         data: Callable[..., Any] = payload,
         **more: Any,
     ) -> Any:
         shown = made(data, translator, sentence) | more
         state = fragment.removeprefix("#")
-        if view == "numbers" and not re.search("(view|panel)=", state):
-            state = f"{state}&view=numbers".removeprefix("&")
+        if start == "numbers" and not re.search("panel=", state):
+            state = f"{state}&panel=numbers".removeprefix("&")
         address = f"#{state}" if state else ""
         if desk is not None:
             return desk.show(shown, address, size)

@@ -16,17 +16,17 @@ SELF, CROSS = "encoder.layers.0.self_attention", "decoder.layers.1.cross_attenti
 
 def select(page: Any, name: str, index: list[int]) -> None:
     """Open the arithmetic of a cell, and wait until the page shows the arithmetic."""
-    page.evaluate("(selected) => glassformer.app.show({ view: 'numbers', selected })", {"name": name, "index": index})
+    page.evaluate("(selected) => glassformer.app.select(selected)", {"name": name, "index": index})
     shown(page, name, index)
 
 
 def shown(page: Any, name: str, index: list[int]) -> None:
     title = f"{name.rpartition('.')[2]}[{', '.join(map(str, index))}] ="
-    page.locator(".gfn-sum .gfn-quiet code").get_by_text(title).wait_for(timeout=5000)
+    page.locator(".gfz-about .gfz-note code").get_by_text(title).wait_for(timeout=5000)
 
 
 def result(page: Any) -> float:
-    return number(page.locator(".gfn-sum .gfn-quiet code").first.inner_text().partition("= ")[2])
+    return number(page.locator(".gfz-about .gfz-note code").first.inner_text().partition("= ")[2])
 
 
 def number(text: str) -> float:
@@ -42,7 +42,7 @@ def test_the_shown_products_add_up_to_the_shown_score(make_translator, explore):
         products = rows.all_inner_texts()
         total = number(page.locator(".gfz-receipt tfoot td").first.inner_text())
         digits = 0.51 * 10 ** -min(len(text.partition(".")[2]) for text in products)
-        assert len(products) == 17  # the sixteen largest, and the sum of all others
+        assert 6 <= len(products) <= 17  # the largest, and the sum of all others
         assert sum(map(number, products)) == pytest.approx(total, abs=17 * digits)
         assert total / 20**0.5 == pytest.approx(result(page), abs=1e-4)
         button.click()
@@ -57,9 +57,9 @@ def test_an_explanation_says_what_was_changed(make_translator, explore):
     patch = {"point": "logits", "sentence": OTHER, "positions": [[0, 0]]}
     page.evaluate("(changes) => glassformer.set(changes)", {"mistakes": ["no_scale"], "patches": [patch]})
     select(page, f"{SELF}.scores", [0, 0, 0])
-    assert page.locator(".gfn-sum .gfn-note").all_inner_texts() == ["Changed here: No √d_k"]
+    assert page.locator(".gfz-about .gfz-note").all_inner_texts()[1] == "Changed here: No √d_k"
     select(page, "logits", [0, 5])
-    assert f"“{OTHER}”, position 0" in page.locator(".gfn-sum .gfn-note").inner_text()
+    assert f"“{OTHER}”, position 0" in page.locator(".gfz-about .gfz-note").nth(1).inner_text()
 
 
 def test_a_mistaken_softmax_shows_the_queries_of_a_key(make_translator, explore):
@@ -99,7 +99,7 @@ def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator,
     for _ in range(3):
         page.locator(".gfz-receipt .gfz-link").first.click()
         settled(page)
-    way = page.locator(".gfn-trail button")
+    way = page.locator(".gfz-trail button")
     cells = way.evaluate_all("(all) => all.map((one) => one.title)")
     names = [cell.partition("[")[0] for cell in cells]
     assert len(names) == 4
@@ -120,7 +120,7 @@ def test_copied_code_runs(make_translator, explore):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     select(page, f"{CROSS}.scores", [0, 1, 2])
     page.get_by_role("button", name="Copy as PyTorch").click()
-    page.locator(".gfn-copy").get_by_text("Copied: PyTorch").wait_for(timeout=5000)
+    page.locator(".gfz-copy").get_by_text("Copied: PyTorch").wait_for(timeout=5000)
     assert page.evaluate("navigator.clipboard.readText()").startswith(f"# {CROSS}.scores[0, 1, 2]\n")
 
 
@@ -130,7 +130,7 @@ def test_a_snippet_that_cannot_be_copied_is_shown_and_selected(make_translator, 
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     select(page, f"{CROSS}.scores", [0, 1, 2])
     page.get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_selector(".gfn-copy textarea:not([hidden])")
+    page.wait_for_selector(".gfz-copy textarea:not([hidden])")
     assert "import numpy as np" in page.evaluate("getSelection().toString() || document.activeElement.value")
 
 
@@ -144,7 +144,7 @@ def test_a_cell_beyond_a_shorter_sentence_is_the_nearest_one(make_translator, ex
 def test_the_formula_of_an_activation_has_its_number(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     select(page, "encoder.layers.0.feed_forward.activated", [1, 2])
-    formula = page.locator(".gfn-formula code").all_inner_texts()
+    formula = page.locator(".gfz-formula code").all_inner_texts()
     assert formula[0] == "max(0, x)"
     assert formula[1].startswith("= max(0, ")
 
@@ -154,7 +154,7 @@ def test_words_in_the_arithmetic_stay_text(make_translator, explore):
     page = explore(make_translator(" ".join(hostile), " ".join(hostile)), " ".join(hostile))
     for name, index in ((f"{CROSS}.heads", [0, 0, 0]), (f"{SELF}.weights", [0, 1, 2]), ("log_probs", [0, 5])):
         select(page, name, index)
-        assert hostile[0] in page.locator(".gfn-sum").inner_text()
+        assert hostile[0] in page.locator(".gfz-about").inner_text()
     assert page.locator(".gfn img, .gfn b").count() == 0
 
 
@@ -162,7 +162,7 @@ def test_a_recorded_page_says_what_needs_the_model_and_explains_the_rest(make_tr
     page = explore(make_translator(), SENTENCE, data=recorded_payload)
     assert page.evaluate("glassformer.app.engine.live") is False
     select(page, f"{SELF}.query", [0, 1, 2])
-    assert "needs the model: glassformer explore RUN" in page.locator(".gfn-sum").inner_text()
+    assert "needs the model: glassformer explore RUN" in page.locator(".gfz-about").inner_text()
     assert page.locator(".gfz-receipt thead th").all_inner_texts() == ["i", "x"]
     select(page, f"{SELF}.scores", [0, 1, 2])
     assert page.locator(".gfz-receipt tfoot").count() == 1

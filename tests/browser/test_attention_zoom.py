@@ -37,7 +37,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens an attention of a page."""
 
     def show(box: str, *, row: int = 2, key: int | None = None, head: int = 1, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
+        page = page or explore(make_translator(), SENTENCE, start="figure", size=DESK)
         looks = {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}
         heads = {FAMILIES[box]: {"layer": int(box.split(".")[2]), "head": head}}
         return open_box(page, looks, changes, heads)
@@ -55,7 +55,7 @@ def numbers(page: Any, column: str) -> list[float]:
 @pytest.mark.parametrize("box", [pytest.param(ENCODER, marks=pytest.mark.long), MASKED, CROSS])
 def test_the_shown_numbers_are_pytorchs(make_translator, explore, opened, box):
     translator = make_translator()
-    page = opened(box, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(box, page=explore(translator, SENTENCE, start="figure", size=DESK))
     expected = trace_of(page, translator)
     scores, weights = (expected[f"{box}.{point}"][1, 2] for point in ("scores", "weights"))
     masked = weights == 0
@@ -136,13 +136,13 @@ def test_every_number_opens_its_own_receipt(opened):
     scores = value(page, f"{CROSS}.scores")[1, 2]
     np.testing.assert_allclose(shares, np.exp(scores - scores.max()), atol=0.0051)
     page.get_by_role("button", name="All numbers").click()
-    looks = page.evaluate("(({view, selected}) => [view, selected.name, selected.index[0]])(glassformer.app.state)")
+    looks = page.evaluate("(({panel, selected}) => [panel, selected.name, selected.index[0]])(glassformer.app.state)")
     assert looks == ["numbers", f"{CROSS}.weights", 1]
 
 
 def test_the_lines_are_the_products_of_one_output_number(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(CROSS, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(CROSS, page=explore(translator, SENTENCE, start="figure", size=DESK))
     joined, output = value(page, f"{CROSS}.joined")[2], value(page, f"{CROSS}.output")[2]
     chosen = int(np.argmax(np.abs(output)))
     matrix = rounded(translator.model).state_dict()[f"{CROSS}.output_projection.weight"].numpy()
@@ -305,7 +305,7 @@ def test_heads_words_and_steps_are_chosen_in_the_panel(opened):
 def test_the_panel_is_one_stop_of_the_tab_key(opened):
     page = opened(CROSS, key=4)
     assert page.locator(".gfz-room [tabindex='0']").count() == 1
-    page.get_by_role("button", name="All numbers").focus()
+    page.get_by_role("button", name="Copy as PyTorch").focus()
     page.keyboard.press("Tab")
     active = "document.activeElement.dataset.stop"
     assert page.evaluate(active) == "weights"
@@ -346,7 +346,7 @@ def test_a_screen_reader_gets_a_table_with_headers(opened):
 
 
 def test_a_recording_shows_all_but_the_products_with_w_o(explore, make_translator, opened):
-    page = opened(CROSS, page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
+    page = opened(CROSS, page=explore(make_translator(), SENTENCE, start="figure", size=DESK, data=recorded_payload))
     assert page.locator(".gfz-fan path").count() == 0
     assert page.locator(ROWS).count() == len(page.evaluate("glassformer.app.result.current.sourceTokens"))
     page.locator("[data-stop='step output']").click()
@@ -357,7 +357,7 @@ def test_a_recording_shows_all_but_the_products_with_w_o(explore, make_translato
     "settings", [{"norm": "pre", "d_k": 40, "d_v": 5}, pytest.param({"heads": 12}, marks=pytest.mark.long)]
 )
 def test_other_shapes_and_norms_are_drawn(make_translator, explore, opened, settings):
-    page = opened(CROSS, page=explore(make_translator(**settings), SENTENCE, view="stage", size=DESK))
+    page = opened(CROSS, page=explore(make_translator(**settings), SENTENCE, start="figure", size=DESK))
     boxes = [one.bounding_box() for one in page.locator(".gfz-head, .gfz-query").all()]
     panel = page.locator(".gfz-scroll").bounding_box()
     for box in boxes:

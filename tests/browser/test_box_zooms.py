@@ -26,7 +26,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens a box of a page."""
 
     def show(box: str, *, row: int = 2, key: int | None = None, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
+        page = page or explore(make_translator(), SENTENCE, start="figure", size=DESK)
         return open_box(page, {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}, changes)
 
     return show
@@ -50,7 +50,7 @@ def receipt(page: Any) -> dict[str, float]:
 @pytest.mark.parametrize("network", in_tiers(NETWORKS, {NETWORK}))
 def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, network):
     translator = make_translator()
-    page = opened(network, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(network, page=explore(translator, SENTENCE, start="figure", size=DESK))
     trace = trace_of(page, translator)
     hidden, activated = (trace[f"{network}.{point}"][2] for point in ("hidden", "activated"))
     units = [int(text.split()[1]) for text in page.locator(f"{ROWS} th").all_inner_texts()]
@@ -74,7 +74,7 @@ def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, net
 @pytest.mark.parametrize("network", NETWORKS)
 def test_units_speak_for_the_words_that_python_finds(make_translator, explore, opened, network):
     translator = make_translator()
-    page, read = explore(translator, SENTENCE, view="stage", size=DESK), Read(translator, SENTENCE)
+    page, read = explore(translator, SENTENCE, start="figure", size=DESK), Read(translator, SENTENCE)
     opened(network, page=page)
     active = read.trace[f"{network}.activated"][0, 2]
     chosen = int(active.argmax())
@@ -89,7 +89,7 @@ def test_units_speak_for_the_words_that_python_finds(make_translator, explore, o
 
 def test_a_units_score_is_its_direct_part(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(NETWORK, page=explore(translator, SENTENCE, start="figure", size=DESK))
     model = rounded(translator.model).requires_grad_(False)
     trace = {name: torch.tensor(numbers) for name, numbers in trace_of(page, translator).items()}
     words = page.locator(".gfz-rows thead th").nth(5).inner_text().split(" − ")
@@ -112,7 +112,7 @@ def test_a_units_score_is_its_direct_part(make_translator, explore, opened):
 
 def test_a_unit_and_every_number_open_their_arithmetic(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(NETWORK, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(NETWORK, page=explore(translator, SENTENCE, start="figure", size=DESK))
     x, hidden, output = (value(page, f"{NETWORK}.{point}")[2] for point in ("input", "hidden", "output"))
     silent = int(np.argmin(hidden))
     page.locator(".gfz-units [data-stop='units 0']").focus()
@@ -138,12 +138,12 @@ def test_a_unit_and_every_number_open_their_arithmetic(make_translator, explore,
     assert receipt(page)["Σ"] == pytest.approx(output[last], abs=0.0051)
     assert page.evaluate("document.activeElement.dataset.stop") == "output"
     page.get_by_role("button", name="All numbers").click()
-    looks = page.evaluate("(({view, selected}) => [view, selected.name])(glassformer.app.state)")
+    looks = page.evaluate("(({panel, selected}) => [panel, selected.name])(glassformer.app.state)")
     assert looks == ["numbers", f"{NETWORK}.output"]
 
 
 def test_a_recorded_network_shows_its_units_and_says_what_it_lacks(make_translator, explore, opened):
-    page = opened(NETWORK, page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
+    page = opened(NETWORK, page=explore(make_translator(), SENTENCE, start="figure", size=DESK, data=recorded_payload))
     activated = value(page, f"{NETWORK}.activated")[2]
     assert f"the strongest is unit {np.argmax(activated)}" in page.locator(".gf-zoom h2").inner_text()
     assert page.locator(f"{ROWS} svg, .gfz-fan path, {ROWS} bdi").count() == 0
@@ -154,7 +154,7 @@ def test_a_recorded_network_shows_its_units_and_says_what_it_lacks(make_translat
 
 @pytest.mark.parametrize("activation", ["gelu", pytest.param("silu", marks=pytest.mark.long)])
 def test_other_activations_are_named(make_translator, explore, opened, activation):
-    page = opened(NETWORK, page=explore(make_translator(activation=activation), SENTENCE, view="stage", size=DESK))
+    page = opened(NETWORK, page=explore(make_translator(activation=activation), SENTENCE, start="figure", size=DESK))
     name = {"gelu": "GELU", "silu": "SiLU"}[activation]
     assert name in page.locator(".gfz-rows thead").inner_text()
     activated = value(page, f"{NETWORK}.activated")[2]
@@ -167,7 +167,7 @@ def test_other_activations_are_named(make_translator, explore, opened, activatio
 @pytest.mark.parametrize("part", in_tiers(SUMS, {SUMS[1]}))
 def test_the_rows_are_pytorchs_and_add_up(make_translator, explore, opened, part):
     translator = make_translator()
-    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(f"{part}.add", page=explore(translator, SENTENCE, start="figure", size=DESK))
     trace = trace_of(page, translator)
     names = page.locator(".gfz-step").all_inner_texts()
     assert [name.split("\n")[-1] for name in names][2:] == ["sum", "− mean, ÷ √", "× gain γ", "+ bias β", "result"]
@@ -193,7 +193,7 @@ def test_the_rows_are_pytorchs_and_add_up(make_translator, explore, opened, part
 def test_the_guesses_are_those_of_the_output_matrix(make_translator, explore, opened, settings):
     translator = make_translator(**settings)
     part = "decoder.layers.0.cross_attention"
-    page = opened(f"{part}.add", page=explore(translator, SENTENCE, view="stage", size=DESK), prefix=PREFIX)
+    page = opened(f"{part}.add", page=explore(translator, SENTENCE, start="figure", size=DESK), prefix=PREFIX)
     model, trace = rounded(translator.model), trace_of(page, translator)
     last = "added" if settings else "normed"
     facts = page.locator(".gfz-facts").all_inner_texts()
@@ -246,7 +246,7 @@ def test_one_number_opens_the_arithmetic_of_its_column(opened):
 
 def test_with_the_norm_before_the_sub_layer_add_and_norm_are_two_boxes(make_translator, explore, opened):
     translator = make_translator(**PRE)
-    page = explore(translator, SENTENCE, view="stage", size=DESK)
+    page = explore(translator, SENTENCE, start="figure", size=DESK)
     trace = None
     for box, rows, labels in (
         (f"{NETWORK}.norm", ["input", "scaled", "gain", "bias", "normed"], ["from Add below", "to Feed forward above"]),
@@ -303,7 +303,7 @@ def test_rows_from_another_sentence_are_said(opened):
 
 def test_a_recorded_sum_shows_all_but_the_guesses(make_translator, explore, opened):
     page = opened(
-        f"{NETWORK}.add", page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload)
+        f"{NETWORK}.add", page=explore(make_translator(), SENTENCE, start="figure", size=DESK, data=recorded_payload)
     )
     assert page.locator(".gfz-room .gfz-strip").count() == 7
     assert "guess" not in page.locator(".gfz-room").inner_text()
@@ -359,7 +359,7 @@ def test_the_parts_of_a_box_stand_apart_and_fit_the_window(opened, box, size):
 )
 @pytest.mark.usefixtures("page")
 def test_a_box_opens_by_two_clicks_and_closes_by_escape_back_and_the_map(make_translator, explore, kind):
-    page = explore(make_translator(), SENTENCE, view="stage", size=DESK)
+    page = explore(make_translator(), SENTENCE, start="figure", size=DESK)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.locator(".gfs-knot").wait_for(state="attached")
     box = page.locator(f'.gfs-box[data-box="decoder.{kind}"]')
@@ -394,7 +394,7 @@ def test_a_box_opens_by_two_clicks_and_closes_by_escape_back_and_the_map(make_tr
 def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     page = opened(box)
     assert page.locator(".gfz-room [tabindex='0']").count() == 1
-    page.get_by_role("button", name="All numbers").focus()
+    page.get_by_role("button", name="Copy as PyTorch").focus()
     page.keyboard.press("Tab")
     active = "document.activeElement.dataset.stop"
     assert page.evaluate(active) == first
@@ -426,7 +426,7 @@ def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     ],
 )
 def test_other_shapes_are_drawn(make_translator, explore, opened, settings):
-    page = explore(make_translator(**settings), SENTENCE, view="stage", size=DESK)
+    page = explore(make_translator(**settings), SENTENCE, start="figure", size=DESK)
     for box in (NETWORK, f"{NETWORK}.add", "encoder.layers.0.feed_forward", "encoder.layers.1.feed_forward.add"):
         opened(box, page=page)
         until(page, f"document.querySelector('.gfz-room .gfz-strip') && glassformer.app.state.zoom.box === '{box}'")

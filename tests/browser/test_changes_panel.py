@@ -235,7 +235,7 @@ def test_a_row_without_visible_keys_has_a_note(make_translator, explore):
 
 def test_the_cell_chosen_among_all_numbers_is_the_cell_to_change(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
-    page.evaluate(f"glassformer.app.select('{FIRST}.weights', [2, 3, 1])")
+    page.evaluate(f"glassformer.app.select({{name: '{FIRST}.weights', index: [2, 3, 1]}})")
     shown(page, "Mask").get_by_text("“sleeps” may look at “black”.").wait_for()
 
 
@@ -335,12 +335,12 @@ def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore)
 def test_the_sheet_of_the_figure_names_the_first_tensor_that_differs_and_opens_it(make_translator, explore):
     opened = ["numbers", f"{FIRST}.scores"]
     for place in (".gfs-sheet-turned", ".gf-switch"):
-        state = '#view=stage&sheet=true&panel=changes&mistakes=["no_scale"]'
+        state = '#sheet=true&panel=changes&mistakes=["no_scale"]'
         page = explore(make_translator(), SENTENCE, fragment=state)
         if place == ".gf-switch":
             page.locator(".gfs-sheet summary", has_text="Classic mistakes").click()
         page.locator(f".gfs-sheet {place} button", has_text=f"{FIRST}.scores").first.click()
-        assert page.evaluate("(({ view, selected }) => [view, selected.name])(glassformer.app.state)") == opened
+        assert page.evaluate("(({ panel, selected }) => [panel, selected.name])(glassformer.app.state)") == opened
 
 
 def test_several_mistakes_can_be_on_together(make_translator, explore):
@@ -438,7 +438,7 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
 
 @pytest.mark.parametrize("size", [(1280, 720), pytest.param((1280, 800), marks=pytest.mark.long), (390, 844)], ids=str)
 def test_the_notice_of_a_new_sentence_covers_no_control_and_goes(make_translator, explore, size):
-    page = explore(make_translator(), SENTENCE, view="stage", fragment="chapter=0")
+    page = explore(make_translator(), SENTENCE, start="figure", fragment="chapter=0")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.evaluate(
         "glassformer.set({positions: false, scale: false, mistakes: ['no_scale', 'mask_zero', 'no_transpose']})"

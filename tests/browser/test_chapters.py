@@ -29,7 +29,7 @@ def opened(make_translator: Any, explore: Any) -> Any:
         data = settings.pop("data", {})
         more = {name: settings.pop(name) for name in ("story", "label_smoothing", "checkpoints") if name in settings}
         translator = make_translator(**{"extra_length": 6, **settings})
-        return explore(translator, SENTENCE, view="stage", fragment=fragment, size=size, **data, **more)
+        return explore(translator, SENTENCE, start="figure", fragment=fragment, size=size, **data, **more)
 
     return open_page
 
@@ -56,7 +56,7 @@ def value(page: Any, name: str) -> Any:
 
 @pytest.mark.usefixtures("page")
 def test_the_first_chapter_opens_at_the_first_visit(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage", story=STORY)
+    page = explore(make_translator(), SENTENCE, start="figure", story=STORY)
     assert place(page) == [1, 0]
     page.reload()
     page.evaluate("() => glassformer.ready.then(() => null)")

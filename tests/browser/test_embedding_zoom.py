@@ -19,7 +19,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens the embedding of a stack."""
 
     def show(box: str = ENCODER, *, row: int = ROW, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
+        page = page or explore(make_translator(), SENTENCE, start="figure", size=DESK)
         return open_box(page, {"zoom": {"box": box, "key": None}, "row": row, "sourceWord": row}, changes)
 
     return show
@@ -37,7 +37,7 @@ def said(page: Any) -> str:
 @pytest.mark.parametrize(("box", "side"), [(ENCODER, "source"), (DECODER, "target")])
 def test_row_scale_position_and_sum_are_pytorchs(make_translator, explore, opened, box, side):
     translator = make_translator()
-    page = opened(box, page=explore(translator, SENTENCE, view="stage", size=DESK), prefix="le grand chien noir")
+    page = opened(box, page=explore(translator, SENTENCE, start="figure", size=DESK), prefix="le grand chien noir")
     ids = page.evaluate(f"glassformer.app.result.current.{side}Ids")
     table = rounded(translator.model).state_dict()[f"{side}.tokens.weight"].numpy()
     trace = trace_of(page, translator)
@@ -49,7 +49,7 @@ def test_row_scale_position_and_sum_are_pytorchs(make_translator, explore, opene
 
 def test_a_number_opens_its_arithmetic(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(page=explore(translator, SENTENCE, start="figure", size=DESK))
     width = translator.model.config.d_model
     slider = page.locator("[data-stop='sum']")
     slider.focus()
@@ -73,7 +73,7 @@ def test_a_number_opens_its_arithmetic(make_translator, explore, opened):
 
 def test_the_waves_are_the_models_and_the_position_is_marked(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(page=explore(translator, SENTENCE, start="figure", size=DESK))
     table = trace_of(page, translator)["source.positions"]
     dimensions = page.locator(".gfz-dimension").all_inner_texts()
     assert len(dimensions) >= 2
@@ -93,7 +93,7 @@ def test_the_waves_are_the_models_and_the_position_is_marked(make_translator, ex
 @pytest.mark.parametrize("positions", ["interleaved", pytest.param("halves", marks=pytest.mark.long), "learned"])
 def test_the_positions_open_at_a_dimension_whose_wave_can_be_seen(make_translator, explore, opened, positions):
     sentence = " ".join([SENTENCE.removesuffix(" .")] * 2)
-    page = explore(make_translator(positions=positions, d_model=64), sentence, view="stage", size=DESK)
+    page = explore(make_translator(positions=positions, d_model=64), sentence, start="figure", size=DESK)
     opened("encoder.positions", page=page)
     at = int(page.locator(".gfz-dimension.gfz-keyed").inner_text().split()[-1])
     table = np.array(page.evaluate("glassformer.value('source.positions').then(({ data }) => [...data])")).reshape(
@@ -111,7 +111,7 @@ def test_the_positions_open_at_a_dimension_whose_wave_can_be_seen(make_translato
 
 def test_the_nearest_words_have_the_largest_cosine(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(page=explore(translator, SENTENCE, start="figure", size=DESK))
     table = rounded(translator.model).state_dict()["source.tokens.weight"].numpy().astype(float)
     id = page.evaluate("(row) => glassformer.app.result.current.sourceIds[row]", ROW)
     table /= np.linalg.norm(table, axis=1, keepdims=True)
@@ -135,7 +135,7 @@ def test_the_nearest_words_have_the_largest_cosine(make_translator, explore, ope
 )
 def test_other_embeddings_are_said(make_translator, explore, opened, settings, changes, about, gone):
     page = opened(
-        "encoder.positions", page=explore(make_translator(**settings), SENTENCE, view="stage", size=DESK), **changes
+        "encoder.positions", page=explore(make_translator(**settings), SENTENCE, start="figure", size=DESK), **changes
     )
     assert about in said(page)
     for stop in ("entry", "scaled", "position", "sum"):
@@ -158,13 +158,13 @@ def test_the_positions_panel_is_a_segment(make_translator, explore, opened):
     page.locator(".gfz-panel .gf-positions canvas").wait_for()
     page.get_by_role("button", name="Embedding + position", exact=True).click()
     page.locator("[data-stop='sum']").wait_for()
-    page = explore(make_translator(), SENTENCE, fragment="#view=stage&sheet=true&panel=positions", view="stage")
+    page = explore(make_translator(), SENTENCE, fragment="#sheet=true&panel=positions", start="figure")
     page.locator(".gfz-panel .gf-positions canvas").wait_for()
     assert page.evaluate("glassformer.app.state.sheet") is False
 
 
 def test_a_recording_says_what_it_lacks(explore, make_translator, opened):
-    page = opened(page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
+    page = opened(page=explore(make_translator(), SENTENCE, start="figure", size=DESK, data=recorded_payload))
     assert page.locator("[data-stop='entry']").count() == 0
     assert page.locator("[data-stop='scaled']").count() == 1
     page.locator(".gfz-whole .gfz-note", has_text="needs the whole table").or_(

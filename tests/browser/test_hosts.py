@@ -260,7 +260,8 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
     frame.evaluate("glassformer.app.show({chapter: 0})")
     frame.locator(".gfs-foot", has_text="<b onclick=pwned()>run").wait_for()
-    frame.evaluate("glassformer.app.show({view: 'numbers'})")
+    frame.evaluate(f"glassformer.app.select({{name: '{CROSS}.weights', index: [0, 0, 0]}})")
+    frame.locator(".gfn-said bdi").first.wait_for()
     frame.evaluate("glassformer.set({source: document.querySelector('.gfn-said bdi').textContent})")
     shown = frame.evaluate("glassformer.app.result.current.sourceTokens")
     assert shown == [*translator.bundle.source_tokenizer.split(words), "<eos>"]
@@ -281,7 +282,7 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
             np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
     frame.evaluate("glassformer.reset()")
     box = f"decoder.layers.{translator.model.config.decoder_layers - 1}.feed_forward.add"
-    looks = {"view": "stage", "chapter": 0, "zoom": {"box": box, "key": None}, "panel": "guesses"}
+    looks = {"chapter": 0, "zoom": {"box": box, "key": None}, "panel": "guesses"}
     frame.evaluate("(looks) => glassformer.app.show(looks)", looks)
     last = frame.locator(".gfz-guesses tbody tr:first-child small")
     last.first.wait_for()  # appears when Python has sent the output matrix
@@ -328,7 +329,7 @@ def test_the_words_of_a_large_models_units_are_fetched_when_asked_for(make_trans
     translator = make_translator(**LARGE)
     frame = request.getfixturevalue(host)(translator)
     network = "decoder.layers.0.feed_forward"
-    frame.evaluate("(box) => glassformer.app.show({view: 'stage', chapter: 0, zoom: {box, key: null}})", network)
+    frame.evaluate("(box) => glassformer.app.show({chapter: 0, zoom: {box, key: null}})", network)
     rows = frame.locator(".gfz-rows tbody tr")
     rows.locator("svg").first.wait_for()
     assert rows.locator("bdi").count() == 0
@@ -379,9 +380,9 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
         np.testing.assert_allclose(numbers(frame, name), value, rtol=2**-11, atol=1e-4, err_msg=name)
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
-    frame.evaluate("glassformer.app.show({view: 'numbers'})")
+    frame.evaluate("glassformer.app.select({name: 'encoder.output', index: [0, 0]})")
     frame.locator(".gfn-said", has_text="Changes and other sentences need the model").wait_for()
-    frame.locator(".gfn-sum h3").wait_for()
+    frame.locator(".gfz-about h2").wait_for()
     assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data", "about"}
 
 

@@ -25,9 +25,9 @@ CHANGES: dict[str, Any] = {
 }
 SEEN = """() => {
   const { app } = glassformer, { current, firstDifference, logProbOfReference } = app.result;
-  const { sentence, changes, search, language, theme, view, heads, selected } = app.state;
+  const { sentence, changes, search, language, theme, zoom, heads, selected } = app.state;
   return { sentence, changes, search, text: current.text, firstDifference, logProb: current.hypothesis.logProb,
-    logProbOfReference, language, theme, view, heads, selected };
+    logProbOfReference, language, theme, zoom, heads, selected };
 }"""
 BAD = [
     "#foo",
@@ -98,7 +98,7 @@ def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore
         """glassformer.app.show({language: "zh", theme: "dark",
           heads: {...glassformer.app.state.heads, cross: {layer: 0, head: 3}}})"""
     )
-    page.evaluate("glassformer.app.select('encoder.layers.1.self_attention.weights', [1, 2, 0])")
+    page.evaluate("glassformer.app.select({name: 'encoder.layers.1.self_attention.weights', index: [1, 2, 0]})")
     before, fragment = page.evaluate(SEEN), address(page)
     page.goto("about:blank")
     explore(translator, SENTENCE, fragment=fragment)
@@ -108,7 +108,7 @@ def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore
 
 
 def test_a_link_contains_only_differences(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage")
+    page = explore(make_translator(), SENTENCE, start="figure")
     assert address(page) == ""
     page.evaluate("glassformer.set({mistakes: ['no_scale']})")
     assert address(page) == "#mistakes=%5B%22no_scale%22%5D"
@@ -123,14 +123,14 @@ def test_a_link_contains_only_differences(make_translator, explore):
 
 
 def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage")
+    page = explore(make_translator(), SENTENCE, start="figure")
     page.evaluate("(masks) => glassformer.set({masks})", {CROSS: [[query, 2, False] for query in range(400)]})
     assert len(address(page)) < 120
 
 
 @pytest.mark.usefixtures("page")
 def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage")
+    page = explore(make_translator(), SENTENCE, start="figure")
     before = page.evaluate("history.length")
     rest(page)
     page.evaluate("() => { for (const row of [1, 2, 3]) glassformer.app.show({ row }); }")
@@ -141,12 +141,12 @@ def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator
 def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translator, explore):
     translator = make_translator(extra_length=1)
     for fragment in BAD:
-        page = explore(translator, SENTENCE, view="stage", fragment=quote(fragment[1:], safe="=%&"))
+        page = explore(translator, SENTENCE, start="figure", fragment=quote(fragment[1:], safe="=%&"))
         alert = page.get_by_role("alert")
         assert "the link is ignored" in alert.text_content(), fragment
         assert alert.is_visible(), fragment
         seen = page.evaluate(SEEN)
-        untouched = {"sentence": SENTENCE, "firstDifference": None, "view": "stage"}
+        untouched = {"sentence": SENTENCE, "firstDifference": None, "zoom": None}
         assert {key: seen[key] for key in untouched} == untouched, fragment
         assert page.evaluate("({}).polluted") is None, fragment
         page.evaluate("glassformer.set({positions: false})")
@@ -171,7 +171,7 @@ def test_typing_an_address_changes_the_page(make_translator, explore):
     page.evaluate("() => { location.hash = '#mistakes=[\"no_scale\"]&panel=changes'; }")
     page.evaluate(wait % f"{first} !== '{SELF}.scores' || glassformer.app.state.panel !== 'changes'")
     page.evaluate("() => { location.hash = ''; }")
-    page.evaluate(wait % f"{first} !== null || glassformer.app.state.panel !== 'numbers'")
+    page.evaluate(wait % f"{first} !== null || glassformer.app.state.panel !== 'calculation'")
 
 
 def test_the_older_of_two_views_owns_the_address(page, tmp_path, make_translator):
@@ -250,7 +250,7 @@ def test_a_link_restores_the_explained_word(make_translator, explore):
 
 
 def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", view="stage")
+    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", start="figure")
     page.evaluate("glassformer.set({positions: false})")
     state = "[glassformer.app.state.sentence, glassformer.app.changes.positions].join()"
     notice = page.locator(".gfs-notice")

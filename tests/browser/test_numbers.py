@@ -1,4 +1,4 @@
-"""The panel of all numbers: every tensor in one list, a matrix as a grid, and navigation forward and back."""
+"""A box as a grid of all its numbers: its tensors in a list, a matrix as a grid, and the way there and back."""
 
 import json
 from typing import Any
@@ -35,13 +35,37 @@ def shown(make_translator, explore):
 
 def open_cell(page: Any, name: str, index: list[int]) -> None:
     """Show a number, and wait until the grid of its matrix is drawn."""
-    page.evaluate("(selected) => glassformer.app.show({ view: 'numbers', selected })", {"name": name, "index": index})
-    until(page, f"document.querySelector('.gfn h2 code')?.textContent === {json.dumps(name)}")
+    page.evaluate("(selected) => glassformer.app.select(selected)", {"name": name, "index": index})
+    until(page, f"document.querySelector('.gfn h3 code')?.textContent === {json.dumps(name)}")
     page.evaluate(FRAMES)
+
+
+def test_the_list_has_the_tensors_of_the_box_and_unfolds_to_all(shown):
+    rows = shown.locator(".gfn-names button")
+    names = "(all) => all.map((one) => one.title)"
+    open_cell(shown, f"{CROSS}.weights", [2, 1, 3])
+    box = rows.evaluate_all(names)
+    assert f"{CROSS}.key" in box
+    assert {name.rpartition(".")[0] for name in box} == {CROSS}
+    assert not any(name.endswith((".added", ".normed")) for name in box)  # these belong to the box above
+    shown.get_by_role("button", name="All tensors").click()
+    assert len(rows.evaluate_all(names)) == len(shown.evaluate("glassformer.points()"))
+    shown.get_by_role("button", name="This box only").click()
+    assert rows.evaluate_all(names) == box
+
+
+def test_every_tensor_opens_in_its_box_at_the_third_depth(shown):
+    for name in shown.evaluate("glassformer.points()"):
+        shown.evaluate("(name) => glassformer.app.value(name).then(({shape}) => glassformer.app.select({name, index: shape.map(() => 0)}))", name)
+        until(shown, f"document.querySelector('.gfn h3 code')?.textContent === {json.dumps(name)}")
+        box = shown.evaluate("glassformer.app.state.zoom.box")
+        assert shown.locator(f".gfs-map [data-box='{box}'][stroke-width='8']").count() == 1, (name, box)
+        assert shown.locator(f".gfn-names [title='{name}'][aria-current]").count() == 1
 
 
 def test_the_list_has_every_tensor_with_its_shape_and_meaning(shown):
     names = shown.evaluate("glassformer.points()")
+    shown.get_by_role("button", name="All tensors").click()
     rows = shown.locator(".gfn-names button")
     listed = rows.evaluate_all("(all) => all.map((one) => one.title)")
     assert sorted(listed) == sorted(names)
@@ -99,80 +123,93 @@ def test_the_keyboard_alone_finds_a_tensor_a_number_and_a_head(shown):
 
 
 def test_there_are_a_handful_of_stops(shown):
-    shown.locator(".gfn-sum h3").wait_for()
+    shown.locator(".gfz-about h2").wait_for()
     shown.locator(".gfn-heads canvas").first.wait_for()
     assert shown.evaluate(f"{STOPS}.length") <= 9
 
 
-@pytest.mark.parametrize("key", ["Escape", pytest.param("button", marks=pytest.mark.long)])
-def test_the_way_back_leads_to_the_state_that_one_came_from(make_translator, explore, key):
-    page = explore(make_translator(), SENTENCE, view="stage", fragment="#chapter=0")
-    zoom = {"box": SELF, "key": 3}
-    page.evaluate("(zoom) => glassformer.app.show({ zoom, sourceWord: 2 })", zoom)
+def test_the_grid_is_the_third_depth_of_a_box_and_escape_leads_up_again(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, start="figure", fragment="#chapter=0")
+    page.evaluate("(zoom) => glassformer.app.show({ zoom, sourceWord: 2 })", {"box": SELF, "key": 3})
     page.locator(".gfz-rows").wait_for()
-    page.evaluate("glassformer.app.layOut()")
-    page.evaluate(FRAMES)
-    before = page.evaluate("location.hash")
+    settled(page)
     rest(page)
-    page.get_by_role("button", name="All numbers →").click()
-    page.locator(".gfn-sum h3").wait_for()
+    page.get_by_role("button", name="All numbers").click()
+    page.locator(".gfn-names").wait_for()
     selected = page.evaluate("glassformer.app.state.selected")
     assert (selected["name"], selected["index"][1:]) == (f"{SELF}.weights", [2, 3])  # the row that is shown
-    inside = page.evaluate("location.hash")
-    assert "view=numbers" in inside
-    page.locator(".gfn-names button").first.click()
-    rest(page)
-    if key == "Escape":
-        page.keyboard.press("Escape")
+    assert "panel=numbers" in page.evaluate("location.hash")
+    assert page.locator(".gfs-map").is_visible()
+    page.get_by_role("grid").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    until(page, "glassformer.app.state.selected.index[1] === 3")
+    assert page.get_by_role("grid").evaluate("(grid) => grid === document.activeElement")
+    page.keyboard.press("Escape")
+    page.locator(".gfz-rows").wait_for()  # the calculation, at the word and key of the number
+    assert page.evaluate("[glassformer.app.state.sourceWord, glassformer.app.state.zoom]") == [3, {"box": SELF, "key": 3}]
+    page.keyboard.press("Escape")
+    until(page, "glassformer.app.state.zoom === null")
+
+
+@pytest.mark.parametrize("way", ["← Figure", pytest.param("map", marks=pytest.mark.long)])
+def test_the_map_and_figure_are_at_hand_beside_the_grid(make_translator, explore, way):
+    page = explore(make_translator(), SENTENCE, start="figure", fragment="#chapter=0")
+    page.locator(".gfs-more summary").click()
+    page.get_by_role("button", name="All numbers").click()
+    page.locator(".gfn-names").wait_for()
+    if way == "map":
+        page.locator(".gfs-map [data-box='encoder.layers.0.feed_forward']").click()
+        page.locator(".gfz-rows, .gfz-whole").first.wait_for()
+        assert page.evaluate("glassformer.app.state.zoom.box") == "encoder.layers.0.feed_forward"
     else:
-        page.get_by_role("button", name="← Figure").first.click()
-    until(page, "!document.querySelector('.gf-zoom h2').closest('[hidden]')")
-    assert page.evaluate("location.hash") == before
-    assert page.evaluate("glassformer.app.state.zoom") == zoom
-    page.go_back()
-    until(page, "glassformer.app.state.view === 'numbers'")
+        page.get_by_role("button", name=way).click()
+        until(page, "glassformer.app.state.zoom === null")
+        assert page.locator(".gfs-figure-svg").is_visible()
 
 
 def test_back_of_the_browser_leads_to_the_figure(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage", fragment="#chapter=0")
+    page = explore(make_translator(), SENTENCE, start="figure", fragment="#chapter=0")
     rest(page)
     page.locator(".gfs-more summary").click()
     page.get_by_role("button", name="All numbers").click()
-    page.locator(".gfn-sum h3").wait_for()
-    until(page, "location.hash.includes('view=numbers')")
-    assert page.locator(".gf-stage-root.gfn").is_visible()
+    page.locator(".gfn-names").wait_for()
+    until(page, "location.hash.includes('panel=numbers')")
     page.go_back()
-    page.locator(".gfs-figure-svg").wait_for()
-    assert page.locator(".gfn").is_hidden()
+    until(page, "glassformer.app.state.zoom === null")
+    assert page.locator(".gfn").count() == 0 or page.locator(".gfn").is_hidden()
+
+
+def test_the_first_chapter_gives_way_to_a_number(shown):
+    shown.evaluate("glassformer.app.show({ chapter: 1, act: 1, zoom: null })")
+    open_cell(shown, f"{CROSS}.key", [0, 2, 1])
+    assert shown.evaluate("[glassformer.app.state.chapter, glassformer.app.state.zoom.key]") == [0, 2]
 
 
 @pytest.mark.parametrize(
-    ("address", "state"),
+    ("address", "panel", "shown"),
     [
-        ("panel=numbers", ["numbers", None, None]),
-        (f"selected={json.dumps({'name': 'logits', 'index': []})}", ["numbers", "logits", None]),
-        (f"selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}", ["numbers", f"{SELF}.key", 1]),
-        pytest.param("view=numbers&panel=beam", ["stage", "decoder.softmax", None], marks=pytest.mark.long),
-        ("panel=why&row=1", ["stage", "decoder.softmax", None]),
-        pytest.param("panel=positions", ["stage", "encoder.positions", None], marks=pytest.mark.long),
-        pytest.param("view=numbers&panel=changes", ["stage", True, None], marks=pytest.mark.long),
-        ("panel=training", ["stage", True, None]),
+        ("panel=numbers", "numbers", CROSS),
+        (f"selected={json.dumps({'name': 'logits', 'index': []})}", "numbers", "decoder.linear"),
+        (f"selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}", "numbers", SELF),
+        ("panel=why&row=1", "why", "decoder.softmax"),
+        pytest.param("panel=positions", "positions", "encoder.positions", marks=pytest.mark.long),
+        ("panel=training", "training", None),
     ],
 )
-def test_an_address_without_a_view_opens_what_it_names(make_translator, explore, address, state):
-    page = explore(make_translator(), SENTENCE, fragment=f"#{address}", view="stage")
+def test_an_address_opens_the_box_of_what_it_names(make_translator, explore, address, panel, shown):
+    page = explore(make_translator(), SENTENCE, fragment=f"#{address}", start="figure")
     assert page.locator("[role=alert]").text_content() == ""
-    view, shown, head = state
-    assert page.evaluate("glassformer.app.state.view") == view
-    if view == "numbers":
-        page.locator(".gfn-sum h3").wait_for()
-        selected = page.evaluate("glassformer.app.state.selected")
-        assert shown is None or selected["name"] == shown
-        assert head is None or selected["index"][0] == head
-    else:
-        assert page.evaluate("glassformer.app.state.zoom?.box ?? glassformer.app.state.sheet") == shown
+    state = page.evaluate("glassformer.app.state")
+    assert state["panel"] == panel
+    assert (state["zoom"] or {"box": None})["box"] == shown
+    assert state["sheet"] == (shown is None)
+    if panel == "numbers":
+        page.locator(".gfn-names").wait_for()
+        asked = json.loads(address.partition("=")[2])["name"] if "selected" in address else f"{CROSS}.weights"
+        assert state["selected"]["name"] == asked
     if "row=1" in address:
-        assert page.evaluate("glassformer.app.state.row") == 1
+        assert state["row"] == 1
 
 
 def test_a_change_shows_before_and_after_and_opens_the_first_tensor_that_differs(shown):
@@ -231,8 +268,8 @@ def test_reading_and_writing_are_said_in_words(shown):
     open_cell(shown, f"{CROSS}.weights", [1, 1, 2])
     cell = shown.locator(".gfn-grid").get_by_role("gridcell")
     assert cell.get_attribute("aria-label").startswith(f"row: {token} (writes {written}), column: black, weight ")
-    assert shown.locator(".gfn-sum h3").inner_text().startswith(f"“{token}” reads “black”: ")
-    assert "→" not in shown.locator(".gfn-tensor").inner_text() + shown.locator(".gfn-sum").inner_text()
+    assert shown.locator(".gfz-about h2").inner_text().startswith(f"“{token}” reads “black”: ")
+    assert "→" not in shown.locator(".gfn-tensor").inner_text() + shown.locator(".gfz-about").inner_text()
 
 
 def test_small_numbers_are_written_with_their_digits(shown):
@@ -339,7 +376,7 @@ def test_contrast_colours_each_row_by_its_largest_weight(shown):
 
 
 def test_a_late_answer_does_not_overwrite_a_newer_one(shown):
-    shown.locator(".gfn-sum h3").wait_for()
+    shown.locator(".gfz-about h2").wait_for()
     layers = shown.evaluate(
         """async () => {
           const { app } = glassformer, { trace } = app.result.current, { get } = trace, late = Promise.withResolvers();
@@ -369,7 +406,7 @@ def test_128_words_and_48_heads_need_few_nodes(make_translator, explore):
     page = explore(
         make_translator(words, words, extra_length=1, d_model=48, heads=8, encoder_layers=6, decoder_layers=6), words
     )
-    page.locator(".gfn-sum h3").wait_for()
+    page.locator(".gfz-about h2").wait_for()
     assert page.evaluate("document.querySelectorAll('.gfn *').length") <= 2500
     assert page.evaluate("glassformer.app.result.current.sourceTokens.length") == 128
 
@@ -380,7 +417,7 @@ def test_paper_shows_sentence_grid_and_arithmetic_in_light_colours_without_contr
     open_cell(shown, f"{CROSS}.weights", [1, 1, 2])
     shown.emulate_media(media="print")
     shown.evaluate(FRAMES)
-    for part in (".gfn-said", ".gfn-grid canvas", ".gfn-sum h3", ".gfz-receipt"):
+    for part in (".gfn-said", ".gfn-grid canvas", ".gfz-about h2", ".gfz-receipt"):
         assert shown.locator(part).first.is_visible(), part
     controls = shown.locator(".gfn :is(button:not(.gfz-link), select, input, summary)")
     assert [one.inner_text() for one in controls.all() if one.is_visible()] == []

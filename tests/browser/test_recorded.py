@@ -9,7 +9,7 @@ from browser.waiting import open_panel
 from glassformer.watch.explorer.payload import recorded_payload
 
 MANY_WORDS = " ".join(f"w{number}" for number in range(300))
-OPEN = "(selected) => glassformer.app.show({ view: 'numbers', selected })"
+OPEN = "(selected) => glassformer.app.select(selected)"
 KEY = {"name": "encoder.layers.0.self_attention.query", "index": [0, 1, 2]}
 
 
@@ -34,7 +34,7 @@ def test_a_view_of_words_says_how_many_are_recorded(recorded, point):
     written = recorded.evaluate("glassformer.app.result.current.hypothesis.ids[0]")
     recorded.evaluate(OPEN, {"name": point, "index": [0, written]})
     recorded.get_by_text("Recorded are 100 words of each position").wait_for()
-    panel = recorded.locator(".gfn-sum")
+    panel = recorded.locator(".gfz-about")
     said = "over 304 words: 100 are recorded" if point == "log_probs" else "needs the model"
     panel.get_by_text(said).wait_for()
     missing = recorded.evaluate("async (name) => (await glassformer.value(name)).data.findIndex(Number.isNaN)", point)

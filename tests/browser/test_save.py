@@ -52,7 +52,7 @@ def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
 @pytest.mark.parametrize("kind", ["SVG", pytest.param("PNG", marks=pytest.mark.long)])
 def test_a_menu_closes_and_the_page_says_what_is_saved(opened, tmp_path, kind):
     _, page = opened
-    page.evaluate("glassformer.app.show({view: 'stage'})")
+    page.evaluate("glassformer.app.show({zoom: null})")
     page.locator(".gfs-more summary").click()
     with page.expect_download() as download:
         page.get_by_role("button", name=f"Save as {kind}").click()
@@ -163,7 +163,7 @@ def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):
     _, shown = opened
     shown.evaluate("glassformer.set({mistakes: ['no_scale']})")
     shown.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')); }")
-    shown.keyboard.press("Escape")
+    shown.evaluate("glassformer.app.show({zoom: null})")
     menu = shown.locator(".gfs-more")
     menu.locator("summary").click()
     menu.get_by_role("button", name="Copy <iframe>").click()
@@ -181,7 +181,7 @@ def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):
 @pytest.mark.parametrize("size", [(1440, 900), pytest.param((1920, 1200), marks=pytest.mark.long), (390, 844)])
 def test_the_figure_is_saved_with_its_sentence_and_words(make_translator, explore, tmp_path, size):
     translator = make_translator()
-    page = explore(translator, SENTENCE, view="stage")
+    page = explore(translator, SENTENCE, start="figure")
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
     page.locator(".gfs-more summary").click()
     menu = page.locator(".gfs-more .gf-choices").bounding_box()

@@ -21,7 +21,7 @@ TOLD = "document.querySelector('.gf-stage-root')?.hasAttribute('data-second') ==
 
 
 def opened(explore: Any, translator: Any, fragment: str = "", sentence: str = SENTENCE, **more: Any) -> Any:
-    page = explore(translator, sentence, view="stage", fragment=f"chapter=0{fragment}", **more)
+    page = explore(translator, sentence, start="figure", fragment=f"chapter=0{fragment}", **more)
     page.locator(".gfs-knot").wait_for(state="attached")
     return page
 

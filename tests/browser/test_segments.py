@@ -84,7 +84,7 @@ class Read:
 )
 def test_the_guesses_after_each_box_are_those_of_python(make_translator, explore, settings, stack):
     translator = make_translator(**settings)
-    page, read = explore(translator, SENTENCE, view="stage", size=DESK), Read(translator)
+    page, read = explore(translator, SENTENCE, start="figure", size=DESK), Read(translator)
     box, row = f"{stack}.layers.0.feed_forward.add", 1 if stack == "encoder" else 0
     open_box(page, {"zoom": {"box": box, "key": None}, "panel": "guesses", "row": 0, "sourceWord": 1}, {})
     table = page.locator(".gfz-guesses")
@@ -116,11 +116,11 @@ def test_the_guesses_after_each_box_are_those_of_python(make_translator, explore
     page.locator(f"[data-stop='guess {to} {2 * row}']").click()
     until(page, f"glassformer.app.state.zoom.box === '{to}'")
     looks = page.evaluate("(({panel, row, sourceWord}) => [panel, row, sourceWord])(glassformer.app.state)")
-    assert looks == ["numbers", 0, 1 + row]
+    assert looks == ["calculation", 0, 1 + row]
 
 
 def test_a_label_of_a_guess_opens_the_guesses_at_its_box(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage")
+    page = explore(make_translator(), SENTENCE, start="figure")
     page.set_viewport_size({"width": 1440, "height": 900})
     for at, layer in (("cross_attention.add", 1), ("layer.0", 0)):
         page.locator(f".gfs-guess[data-guess='{at}']").click()
@@ -134,7 +134,7 @@ def test_a_label_of_a_guess_opens_the_guesses_at_its_box(make_translator, explor
 @pytest.mark.parametrize("family", ["encoder", "cross", pytest.param("decoder", marks=pytest.mark.long)])
 def test_rollout_follows_attention_back_and_sums_to_1(make_translator, explore, family):
     translator = make_translator()
-    page, read = explore(translator, SENTENCE, view="stage", size=DESK), Read(translator)
+    page, read = explore(translator, SENTENCE, start="figure", size=DESK), Read(translator)
 
     def rolled(layers: list[Tensor]) -> Tensor:
         identity = torch.eye(len(layers[0]), dtype=torch.float64)
@@ -164,7 +164,7 @@ def test_rollout_follows_attention_back_and_sums_to_1(make_translator, explore, 
 @pytest.mark.parametrize("stack", [pytest.param("encoder", marks=pytest.mark.long), "decoder"])
 def test_a_sweep_measures_each_patch_as_python_does(make_translator, explore, stack):
     translator = make_translator()
-    page = explore(translator, SENTENCE, examples=[SENTENCE, OTHER])
+    page = explore(translator, SENTENCE, start="figure", examples=[SENTENCE, OTHER])
     here, there = Read(translator), Read(translator, OTHER)
     place = next(at for at, (one, other) in enumerate(zip(here.output, there.output, strict=False)) if one != other)
     prefix, word, rival = here.output[:place], here.output[place], there.output[place]
@@ -183,7 +183,7 @@ def test_a_sweep_measures_each_patch_as_python_does(make_translator, explore, st
         return margin({name: put})
 
     expected = [[patched(name, at) - margin({}) for at in range(length)] for name in donors]
-    page.evaluate("glassformer.app.show({view: 'stage', sheet: true, panel: 'changes'})")
+    page.evaluate("glassformer.app.show({sheet: true, panel: 'changes'})")
     sheet = page.locator(".gfs-sheet")
     sheet.get_by_text("Patch from another sentence").click()
     assert sheet.get_by_role("textbox", name="the other sentence").input_value() == OTHER
@@ -208,7 +208,7 @@ def test_a_sweep_measures_each_patch_as_python_does(make_translator, explore, st
 @pytest.mark.parametrize("box", [CROSS, pytest.param("encoder.layers.0.self_attention", marks=pytest.mark.long)])
 def test_the_weights_of_a_head_are_drawn_and_make_its_numbers(make_translator, explore, box):
     translator = make_translator()
-    page = explore(translator, SENTENCE, view="stage", size=DESK)
+    page = explore(translator, SENTENCE, start="figure", size=DESK)
     family = "cross" if box == CROSS else "encoder"
     heads = {family: {"layer": int(box.split(".")[2]), "head": 1}}
     open_box(page, {"zoom": {"box": box, "key": 4}, "panel": "weights", "row": 1, "sourceWord": 1}, {}, heads)
@@ -257,7 +257,7 @@ def test_the_weights_of_a_head_are_drawn_and_make_its_numbers(make_translator, e
 
 def test_both_matrices_of_a_network_are_drawn(make_translator, explore):
     translator = make_translator()
-    page = explore(translator, SENTENCE, view="stage", size=DESK)
+    page = explore(translator, SENTENCE, start="figure", size=DESK)
     box = "decoder.layers.1.feed_forward"
     open_box(page, {"zoom": {"box": box, "key": 5}, "panel": "weights", "row": 1}, {})
     model, trace = rounded(translator.model), trace_of(page, translator)
@@ -278,7 +278,7 @@ def test_both_matrices_of_a_network_are_drawn(make_translator, explore):
 
 
 def test_heads_without_rows_of_their_own_have_none_framed(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage", size=DESK)
+    page = explore(make_translator(), SENTENCE, start="figure", size=DESK)
     looks = {"zoom": {"box": CROSS, "key": None}, "panel": "weights", "row": 1}
     open_box(page, looks, {"mistakes": ["no_transpose"]})
     page.locator(".gfz-note", has_text="transpose").wait_for()
@@ -291,7 +291,7 @@ def test_heads_without_rows_of_their_own_have_none_framed(make_translator, explo
 
 def test_a_recording_shows_the_rollout_and_says_what_the_rest_needs(make_translator, explore):
     translator = make_translator()
-    page = explore(translator, SENTENCE, view="stage", size=DESK, data=recorded_payload)
+    page = explore(translator, SENTENCE, start="figure", size=DESK, data=recorded_payload)
     for box, panel in ((CROSS, "weights"), ("decoder.layers.1.feed_forward", "weights"), (f"{CROSS}.add", "guesses")):
         open_box(page, {"zoom": {"box": box, "key": None}, "panel": panel}, {})
         page.locator(".gfz-panel", has_text="needs the model").wait_for()

@@ -43,7 +43,7 @@ def stage(make_translator: Any, explore: Any) -> Any:
 
     def opened(size: tuple[int, int] = SIZES[0], sentence: str = SENTENCE, **settings: Any) -> Any:
         translator = make_translator(**{"extra_length": 6, **settings})
-        page = explore(translator, sentence, view="stage", size=size)
+        page = explore(translator, sentence, start="figure", size=size)
         narrow = ".gfs-narrow" if size[0] < 700 else ":not(.gfs-narrow)"
         page.locator(f".gfs-plane{narrow} .gfs-knot").wait_for(state="attached")
         return page
@@ -238,7 +238,7 @@ def tab_stops(page: Any) -> list[str]:
     ids=str,
 )
 def test_the_tab_key_stops_at_most_nine_times_at_first_sight(make_translator, explore, size, examples):
-    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=examples)
+    page = explore(make_translator(extra_length=6), SENTENCE, start="figure", examples=examples)
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.locator(".gfs-knot").wait_for(state="attached")
     settled(page)
@@ -313,9 +313,10 @@ def test_the_sheet_is_open_again_after_all_numbers(stage):
     page = stage()
     page.get_by_role("button", name="What if?").click()
     page.locator(".gfs-sheet .gf-changes").wait_for()
-    page.evaluate("glassformer.app.show({view: 'numbers'})")
-    page.locator(".gfs-sheet").wait_for(state="hidden")
-    page.keyboard.press("Escape")
+    page.evaluate("glassformer.app.select({name: 'logits', index: [0, 0]})")
+    page.locator(".gfn-names").wait_for()
+    for _ in range(2):
+        page.keyboard.press("Escape")
     page.locator(".gfs-sheet .gf-changes").wait_for()
     assert page.locator(".gf-changes").count() == 1
 
@@ -432,7 +433,7 @@ def test_lecture_mode_fills_the_screen_with_large_type_and_obeys_a_clicker(stage
 
 @pytest.mark.parametrize("size", [(1280, 720), pytest.param((1440, 900), marks=pytest.mark.long)])
 def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
-    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, start="figure")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.evaluate("glassformer.set({ mistakes: ['no_transpose'] }).then(() => null)")
     likeliest, unlikely = np.exp(value(page, "log_probs")).max(1), 0
@@ -459,7 +460,7 @@ def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
     [((1920, 1080), 1), pytest.param((1280, 720), 0, marks=pytest.mark.long)],
 )
 def test_in_lecture_mode_the_word_before_a_change_is_struck_apart_from_the_others(explore, size, struck):
-    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, start="figure")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     look = {"box": "decoder.cross_attention", "lecture": True, "row": 10}
     page.evaluate("(look) => glassformer.app.show(look)", look)
@@ -486,7 +487,7 @@ def test_the_end_of_lecture_mode_draws_no_ring_around_the_page(stage):
 
 
 def test_words_that_the_last_step_changed_keep_their_names(explore):
-    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, start="figure")
     page.set_viewport_size({"width": 1280, "height": 720})
     page.get_by_role("button", name="tired ⇄ wide").click()
     page.locator(SENTENCE_AT, has_text="elle").wait_for()
@@ -578,7 +579,7 @@ def test_examples_are_told_apart_by_their_ends(make_translator, explore):
         "the black cat sees a big dog because it was so very tired .",
         "the black cat sees a dog because it was wide .",
     ]
-    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=pair)
+    page = explore(make_translator(extra_length=6), SENTENCE, start="figure", examples=pair)
     page.locator(".gfs-chip[aria-pressed]").first.wait_for()
     assert shown(page, ".gfs-chip[aria-pressed]") == ["… so very tired .", "… it was wide ."]
     page.locator(".gfs-chip[aria-pressed]").first.focus()
@@ -589,7 +590,7 @@ def test_examples_are_told_apart_by_their_ends(make_translator, explore):
 
 def test_examples_that_do_not_fit_fade_out_and_are_whole_where_the_arrows_lead(make_translator, explore):
     examples = [f"a {word} cat sleeps so very {word}ly ." for word in ("quiet", "brave", "proud", "loud")]
-    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=examples)
+    page = explore(make_translator(extra_length=6), SENTENCE, start="figure", examples=examples)
     page.set_viewport_size({"width": 1280, "height": 800})
     strip, chips = page.locator(".gfs-chips"), page.locator(".gfs-chip")
     until(page, "(({scrollWidth, clientWidth}) => scrollWidth > clientWidth)(document.querySelector('.gfs-chips'))")
@@ -615,7 +616,7 @@ def test_a_frame_without_width_for_a_moment_is_no_error(stage):
 
 def test_a_pair_of_examples_is_one_chip_that_swaps(make_translator, explore):
     examples = [SENTENCE, "a dog sleeps .", SENTENCE.replace("black", "small")]
-    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=examples)
+    page = explore(make_translator(extra_length=6), SENTENCE, start="figure", examples=examples)
     chips = page.locator(".gfs-chip[aria-pressed]")
     assert shown(page, ".gfs-chip[aria-pressed]") == ["black ⇄ small", "a dog sleeps ."]
     for sentence, word in ((examples[2], "small"), (examples[0], "black"), (examples[2], "small")):
@@ -639,7 +640,7 @@ NEEDS = r"The choice of “(\S+)” over “(\S+)” depends most on “(\S+)”
 
 def test_the_page_says_what_a_word_of_an_example_depends_on_most(make_translator, explore):
     translator = make_translator(seed=9, extra_length=2)
-    page = explore(translator, SENTENCE, view="stage", fragment="row=8")
+    page = explore(translator, SENTENCE, start="figure", fragment="row=8")
     [(word, rival, needed, before, after)] = re.findall(NEEDS, said_below(page, "depends most"))
     model, tokenizer = rounded(translator.model), translator.bundle.target_tokenizer
     source = [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
@@ -669,7 +670,7 @@ def test_the_page_says_what_a_word_of_an_example_depends_on_most(make_translator
 
 @pytest.mark.parametrize("row", [None, 8])
 def test_the_note_and_why_speak_of_one_rival_and_the_same_words(make_translator, explore, row):
-    page = explore(make_translator(seed=9, extra_length=2), SENTENCE, view="stage")
+    page = explore(make_translator(seed=9, extra_length=2), SENTENCE, start="figure")
     opening = page.evaluate("glassformer.app.payload.openings[glassformer.app.state.sentence]")
     page.evaluate("(row) => glassformer.app.show({ row })", row)
     note = said_below(page, "depends most")

@@ -156,7 +156,7 @@ def zoom(box: str, *, key: int | None = None, **more: Any) -> str:
 
 
 def cell(name: str, *index: int) -> str:
-    return f"view=numbers&selected={coded({'name': name, 'index': index})}"
+    return f"selected={coded({'name': name, 'index': index})}"
 
 
 def types(page: Any) -> None:
@@ -421,42 +421,42 @@ def swept(page: Any, states: Sequence[At]) -> dict[str, list[str]]:
 
 
 def plain(make_translator: Any, explore: Any) -> Any:
-    return explore(make_translator(), STAGE, view="stage")
+    return explore(make_translator(), STAGE, start="figure")
 
 
 PAGES: dict[str, tuple[Callable[[Any, Any], Any], list[At]]] = {
     "figure": (plain, [*FIGURE_STATES, *NAME_STATES]),
     "pre": (
-        lambda make, explore: explore(make(norm="pre"), STAGE, view="stage"),
+        lambda make, explore: explore(make(norm="pre"), STAGE, start="figure"),
         [replace(at, known=NOTE) for at in NAME_STATES[:1]],
     ),
     "pre in small windows": (
-        lambda make, explore: explore(make(norm="pre"), STAGE, view="stage"),
+        lambda make, explore: explore(make(norm="pre"), STAGE, start="figure"),
         [replace(at, known=NOTE) for at in NAME_STATES[1:]],
     ),
-    "boxes": (lambda make, explore: explore(make(), ZOOMS, view="stage"), BOX_STATES),
-    "chapters": (lambda make, explore: explore(make(), CHAPTERS, view="stage"), CHAPTER_STATES),
-    "numbers": (lambda make, explore: explore(make(), test_numbers.SENTENCE, view="stage"), NUMBER_STATES),
+    "boxes": (lambda make, explore: explore(make(), ZOOMS, start="figure"), BOX_STATES),
+    "chapters": (lambda make, explore: explore(make(), CHAPTERS, start="figure"), CHAPTER_STATES),
+    "numbers": (lambda make, explore: explore(make(), test_numbers.SENTENCE, start="figure"), NUMBER_STATES),
     "training": (
         lambda make, explore: explore(
             make(),
             test_training_panel.SENTENCE,
-            view="stage",
+            start="figure",
             label_smoothing=0.1,
             **test_training_panel.checkpoints(make),
         ),
         TRAINING_STATES,
     ),
     "recorded": (
-        lambda make, explore: explore(make(target=MANY_WORDS), data=recorded_payload, view="stage"),
+        lambda make, explore: explore(make(target=MANY_WORDS), data=recorded_payload, start="figure"),
         RECORDED_STATES,
     ),
     "turning": (
-        lambda make, explore: explore(make(seed=6, extra_length=1), CHAPTERS, view="stage"),
+        lambda make, explore: explore(make(seed=6, extra_length=1), CHAPTERS, start="figure"),
         TURNING_STATES,
     ),
     "demo": (
-        lambda make, explore: explore(gf.Translator.load(BUILT_IN), test_stage.ANIMAL, view="stage"),
+        lambda make, explore: explore(gf.Translator.load(BUILT_IN), test_stage.ANIMAL, start="figure"),
         DEMO_STATES,
     ),
 }

@@ -212,7 +212,7 @@ def opened(explore: Any) -> Callable[[str], Any]:
     def open_task(name: str) -> Any:
         data = partial(payload, checkpoints=3)
         demo, size = Translator.load("demo"), (1440, 900)
-        page = explore(demo, SENTENCE, view="stage", fragment=ADDRESSES[name], data=data, size=size)
+        page = explore(demo, SENTENCE, start="figure", fragment=ADDRESSES[name], data=data, size=size)
         page.locator(".gfs-knot").wait_for(state="attached")
         return page
 
@@ -263,7 +263,7 @@ def test_a_task_stays_done_until_the_reader_leaves_it(opened):
 
 
 def test_an_address_with_an_unknown_task_says_so(explore, make_translator):
-    page = explore(make_translator(), "the cat .", view="stage", fragment="task=fly")
+    page = explore(make_translator(), "the cat .", start="figure", fragment="task=fly")
     page.locator(".gf-error", has_text="task").wait_for()
 
 

@@ -149,7 +149,7 @@ def test_the_mouse_leaves_no_frame_around_the_figure(stage):  # noqa: F811
 
 @pytest.mark.parametrize("size", [(1440, 900), pytest.param(SMALL, marks=pytest.mark.long), PHONE])
 def test_controls_without_words_are_named_under_the_pointer(make_translator, explore, size):
-    page = explore(make_translator(extra_length=6), SENTENCE, view="stage", examples=[SENTENCE, "a dog sleeps ."])
+    page = explore(make_translator(extra_length=6), SENTENCE, start="figure", examples=[SENTENCE, "a dog sleeps ."])
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.locator(".gfs-knot").wait_for(state="attached")
     states = [
@@ -157,16 +157,16 @@ def test_controls_without_words_are_named_under_the_pointer(make_translator, exp
         {"second": {"text": "a dog ."}},
         {"sheet": True, "panel": "changes"},
         {"sheet": False, "chapter": 4, "act": 1},
-        {"chapter": 0, "zoom": {"box": "decoder.softmax", "key": None}, "panel": "numbers"},
+        {"chapter": 0, "zoom": {"box": "decoder.softmax", "key": None}, "panel": "calculation"},
         {"panel": "beam"},
         {"panel": "why"},
-        {"zoom": None, "view": "numbers", "selected": {"name": "logits", "index": [0, 1]}},
+        {"panel": "numbers", "selected": {"name": "logits", "index": [0, 1]}},
     ]
     for state in states:
         page.evaluate("(state) => glassformer.app.show(state)", state)
         settled(page)
         assert page.evaluate(NAMELESS) == [], state
-    page.evaluate("glassformer.app.show({ view: 'stage' })")
+    page.evaluate("glassformer.app.show({ zoom: null })")
     page.evaluate("glassformer.set({ positions: false }).then(() => null)")
     open_panel(page, "changes")
     settled(page)
@@ -214,7 +214,7 @@ def test_what_is_measured_does_not_move_the_figure_on_a_phone(make_translator, e
     page.add_init_script(f"({TOPS})()")
     translator = make_translator(extra_length=6)
     sentence = SENTENCE if examples else "a dog sleeps ."
-    explore(translator, SENTENCE, view="stage", examples=examples, fragment=f"language={language}")
+    explore(translator, SENTENCE, start="figure", examples=examples, fragment=f"language={language}")
     if not examples:
         page.evaluate("(text) => glassformer.app.open(text)", sentence)
     for row in range(3):
@@ -229,7 +229,7 @@ def test_what_is_measured_does_not_move_the_figure_on_a_phone(make_translator, e
 
 @pytest.mark.parametrize("size", [pytest.param((1440, 900), marks=pytest.mark.long), SMALL])
 def test_the_second_translation_is_read_in_a_low_window(make_translator, explore, size):
-    page = explore(make_translator(), SENTENCE, view="stage", fragment='second={"text":"the+black+dog+sleeps+."}')
+    page = explore(make_translator(), SENTENCE, start="figure", fragment='second={"text":"the+black+dog+sleeps+."}')
     page.set_viewport_size({"width": size[0], "height": size[1]})
     text = page.locator(".gfs-second-text")
     text.wait_for()
@@ -243,7 +243,7 @@ def test_the_second_translation_is_read_in_a_low_window(make_translator, explore
 
 def test_what_if_has_the_height_that_it_needs_and_buttons_look_like_buttons(make_translator, explore):
     pair = ["the tired cat sleeps .", "the wide cat sleeps ."]
-    page = explore(make_translator(extra_length=2), pair[0], view="stage", story={"opens": "never", "pair": pair})
+    page = explore(make_translator(extra_length=2), pair[0], start="figure", story={"opens": "never", "pair": pair})
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_role("button", name="What if?").click()
     swap = page.get_by_role("button", name="Swap “tired” for “wide”")

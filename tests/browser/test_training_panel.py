@@ -259,7 +259,7 @@ def test_weights_that_cannot_be_fetched_are_an_error_message(make_translator, ex
 
 def test_two_checkpoints_stand_on_one_figure(make_translator, explore):
     page = explore(
-        make_translator(seed=SEEDS[512]), SENTENCE, view="stage", fragment="chapter=0", **checkpoints(make_translator)
+        make_translator(seed=SEEDS[512]), SENTENCE, start="figure", fragment="chapter=0", **checkpoints(make_translator)
     )
     page.locator(".gfs-knot").wait_for(state="attached")
     page.locator(".gfs-more summary").click()

@@ -97,7 +97,7 @@ def visit_of(translator: gf.Translator, page: Any, sentence: str) -> Visit:
 @pytest.mark.parametrize("norm", ["post", pytest.param("pre", marks=pytest.mark.long)])
 def test_the_stage_and_the_segments_are_true_under_each_mistake(make_translator, explore, norm):
     translator = make_translator(seed=6, norm=norm, extra_length=3)
-    visit = visit_of(translator, explore(translator, view="stage"), "the big black dog sees a cat .")
+    visit = visit_of(translator, explore(translator, start="figure"), "the big black dog sees a cat .")
     for mistake in MISTAKES:
         visit.set(mistakes=[mistake])
         for box in ("encoder.self_attention.add", "decoder.self_attention", "decoder.cross_attention"):
@@ -111,7 +111,7 @@ def test_the_stage_and_the_segments_are_true_under_each_mistake(make_translator,
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_the_norm_that_ends_a_stack_of_norms_is_read_from_the_norm_before(make_translator, explore, stack):
     translator = make_translator(norm="post", final_norm=True, extra_length=3)
-    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit = visit_of(translator, explore(translator, start="figure"), "the cat sees a dog .")
     visit.show(zoom={"box": f"{stack}.norm", "key": 2}, row=1, sourceWord=1, selected=None)
     visit.check(visit.seen("zoom", "§3"), KINDS["zoom"])
     assert visit.tally.claims["zoom.add.one.norm"] == 1
@@ -120,7 +120,7 @@ def test_the_norm_that_ends_a_stack_of_norms_is_read_from_the_norm_before(make_t
 
 def test_what_a_mask_keeps_from_a_row_is_true(make_translator, explore):
     translator = make_translator(extra_length=3)
-    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit = visit_of(translator, explore(translator, start="figure"), "the cat sees a dog .")
     for box, row in itertools.product(("decoder.layers.0.self_attention", "decoder.layers.1.self_attention"), range(2)):
         visit.show(zoom={"box": box, "key": None, "mask": True}, row=row, selected=None)
         visit.check(visit.seen("zoom", "§3"), KINDS["zoom"])
@@ -131,7 +131,7 @@ def test_what_a_mask_keeps_from_a_row_is_true(make_translator, explore):
 
 def test_a_row_that_the_reader_has_turned_is_not_said_to_be_the_models(make_translator, explore):
     translator = make_translator(extra_length=3)
-    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit = visit_of(translator, explore(translator, start="figure"), "the cat sees a dog .")
     turned = [[head, 1, [0, 1]] for head in range(4)]
     visit.set(overrides={f"decoder.layers.{layer}.cross_attention": turned for layer in (0, 1)})
     visit.show(row=1, box="decoder.cross_attention")
@@ -145,7 +145,7 @@ def test_a_row_that_the_reader_has_turned_is_not_said_to_be_the_models(make_tran
 @pytest.mark.parametrize(("positions", "stays"), [("learned", True), ("none", True), ("interleaved", False)])
 def test_the_chapter_of_numbers_speaks_of_waves_only_where_waves_are_added(make_translator, explore, positions, stays):
     translator = make_translator(positions=positions, extra_length=3)
-    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit = visit_of(translator, explore(translator, start="figure"), "the cat sees a dog .")
     visit.set(positions=stays)
     visit.show(chapter=2, act=1)
     said = visit.act(2)[0].state["texts"]
@@ -156,7 +156,7 @@ def test_the_chapter_of_numbers_speaks_of_waves_only_where_waves_are_added(make_
 def test_a_turned_look_that_changes_the_beginning_is_told(make_translator, explore):
     sentence = "the cat sees a big black dog ."
     translator = make_translator(seed=13, extra_length=3)
-    visit = visit_of(translator, explore(translator, sentence, view="stage"), sentence)
+    visit = visit_of(translator, explore(translator, sentence, start="figure"), sentence)
     visit.chapter()
     assert visit.tally.claims["look.begins"] > 0
     assert visit.tally.false == []

@@ -22,7 +22,7 @@ CHAPTER = "#chapter=1"
 
 def opened(explore: Any, translator: gf.Translator, sentence: str = SENTENCE, **more: Any) -> Any:
     """Open the chapter, and return the tab when it shows the sentence."""
-    page = explore(translator, sentence, view="stage", fragment=CHAPTER, **more)
+    page = explore(translator, sentence, start="figure", fragment=CHAPTER, **more)
     page.locator(".gf-ray-tug data").first.wait_for()
     return page
 
@@ -347,7 +347,7 @@ def test_another_sentence_asks_about_its_closest_word(explore, turnable):
 
 def test_a_sentence_of_several_lines_is_turned_in_each_line(explore, make_translator):
     sentence = " ".join([SENTENCE] * 4)
-    page = explore(make_translator(seed=6, extra_length=1), sentence, view="stage", fragment=CHAPTER)
+    page = explore(make_translator(seed=6, extra_length=1), sentence, start="figure", fragment=CHAPTER)
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator(".gf-ray-tug data").first.wait_for(timeout=20000)
     tops = {page.locator(f"[data-place='{place}']").bounding_box()["y"] for place in range(33)}

@@ -23,7 +23,7 @@ def problems(page: Any) -> list[tuple[str, str]]:
 
 
 def test_a_blank_sentence_is_refused_and_changes_nothing(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", view="stage")
+    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", start="figure")
     translate(page, "  ")
     alert = page.get_by_role("alert")
     alert.get_by_text("The source is blank: type a sentence.").wait_for()
@@ -40,7 +40,7 @@ def test_words_of_a_model_stay_text(make_translator, explore):
     assert page.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
     page.get_by_role("button", name="Table").click()
     assert HOSTILE[0] in page.locator(".gfn-table").inner_text()
-    page.keyboard.press("Escape")
+    page.get_by_role("button", name="← Figure").click()
     page.locator(".gfs-foot", has_text="<b>run").wait_for()
     assert page.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
 
@@ -87,7 +87,7 @@ def test_two_views_are_independent_and_a_closed_view_leaves_nothing(make_transla
 
 
 def test_a_text_that_the_model_cannot_read_is_refused_and_nothing_changes(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", view="stage")
+    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", start="figure")
     for text, message in (
         ("cat " * 250_000, "the model takes up to 1023 tokens, and this text has 250000. Shorten it."),
         ("cat \ud83d dog", "half of a character"),

@@ -9,7 +9,7 @@ LOOK = """async (name) => {
   const { data } = await glassformer.value(name);
   const first = [...data.keys()].reduce((best, at) => data[at] > data[best] ? at : best);
   const width = data.length / glassformer.app.result.current.targetTokens.length;
-  glassformer.app.show({ view: "numbers", selected: { name, index: [Math.floor(first / width), first % width] } });
+  glassformer.app.select({ name, index: [Math.floor(first / width), first % width] });
 }"""
 HEADERS = "[...document.querySelectorAll('.gfn-table th[scope=col]')].map((one) => one.textContent).filter(Boolean)"
 BEST_FIRST = """async (name) => {

@@ -21,7 +21,7 @@ def typing(make_translator: Any, explore: Any) -> Any:
     """Return a function that opens the sentence as a field in a window, and returns the page."""
 
     def opened(size: tuple[int, int] = (1440, 900), translator: Any = None, sentence: str = SENTENCE) -> Any:
-        page = explore(translator or make_translator(extra_length=6), sentence, view="stage")
+        page = explore(translator or make_translator(extra_length=6), sentence, start="figure")
         page.set_viewport_size({"width": size[0], "height": size[1]})
         page.get_by_role("button", name="Change the sentence").click()
         page.get_by_role("combobox", name="Source sentence").wait_for()
@@ -156,7 +156,7 @@ def rows(page: Any) -> list[str]:
 
 
 def test_the_vocabulary_is_a_sheet_with_a_search(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage", examples=[SENTENCE])
+    page = explore(make_translator(), SENTENCE, start="figure", examples=[SENTENCE])
     page.get_by_role("button", name="A–Z").click()
     assert sorted(rows(page)) == sorted(WORDS)
     sheet = page.locator(".gfs-sheet")
@@ -178,7 +178,7 @@ def test_the_vocabulary_is_a_sheet_with_a_search(make_translator, explore):
 @pytest.mark.parametrize(("kind", "said"), [("bpe", "The model spells words from"), ("characters", "characters, one")])
 def test_a_vocabulary_of_pieces_says_so(explore, of_pieces, kind, said):
     translator = of_pieces(kind)
-    page = explore(translator, "the cat .", view="stage", fragment="sheet=true&panel=vocabulary")
+    page = explore(translator, "the cat .", start="figure", fragment="sheet=true&panel=vocabulary")
     assert said in page.locator(".gfs-sheet").inner_text()
     tokens = translator.bundle.source_tokenizer.tokens(range(4, len(translator.bundle.source_tokenizer)))
     assert len(rows(page)) == len({*tokens})
@@ -188,7 +188,7 @@ def test_a_vocabulary_of_pieces_says_so(explore, of_pieces, kind, said):
 
 def test_a_recording_has_the_tokens_that_occur(make_translator, explore):
     page = explore(
-        make_translator(), SENTENCE, view="stage", data=recorded_payload, fragment="sheet=true&panel=vocabulary"
+        make_translator(), SENTENCE, start="figure", data=recorded_payload, fragment="sheet=true&panel=vocabulary"
     )
     assert "This recording has" in page.locator(".gfs-sheet").inner_text()
     assert {"black", "dog"} <= {*rows(page)}
@@ -196,7 +196,7 @@ def test_a_recording_has_the_tokens_that_occur(make_translator, explore):
 
 
 def test_the_sheet_repeats_the_sentence_that_it_covers(make_translator, explore):
-    page = explore(make_translator(seed=6), SENTENCE, view="stage", fragment="row=1")
+    page = explore(make_translator(seed=6), SENTENCE, start="figure", fragment="row=1")
     page.get_by_role("button", name="What if?").click()
     sheet, heading = page.locator(".gfs-sheet"), page.locator(".gfs-said-box h2")
     assert sheet.locator(".gfs-sheet-said").inner_text() == heading.inner_text()
@@ -214,7 +214,7 @@ def test_the_sheet_repeats_the_sentence_that_it_covers(make_translator, explore)
 
 
 def test_words_are_counted_from_one_and_positions_from_zero(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, view="stage", fragment="row=2")
+    page = explore(make_translator(), SENTENCE, start="figure", fragment="row=2")
     count = page.evaluate("glassformer.app.result.current.outputTokens.length")
     assert page.locator(".gfs-kicker").inner_text() == f"Word 3 of {count}"
     zoom = "glassformer.app.show({ zoom: { box: 'decoder.softmax', key: null } })"

@@ -26,7 +26,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
     """Return a function that opens Linear or Softmax of a page."""
 
     def show(box: str = SOFTMAX, *, row: int = ROW, key: int | None = None, page: Any = None, **changes: Any) -> Any:
-        page = page or explore(make_translator(), SENTENCE, view="stage", size=DESK)
+        page = page or explore(make_translator(), SENTENCE, start="figure", size=DESK)
         return open_box(page, {"zoom": {"box": box, "key": key}, "row": row}, changes)
 
     return show
@@ -52,7 +52,7 @@ def said(page: Any) -> str:
 @pytest.mark.parametrize("box", [SOFTMAX, pytest.param(LINEAR, marks=pytest.mark.long)])
 def test_the_competing_words_have_pytorchs_numbers(make_translator, explore, opened, box):
     translator = make_translator()
-    page = opened(box, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(box, page=explore(translator, SENTENCE, start="figure", size=DESK))
     trace = trace_of(page, translator)
     logits, log_probs = trace["logits"][ROW], trace["log_probs"][ROW]
     count = len(logits)
@@ -74,7 +74,7 @@ def test_the_competing_words_have_pytorchs_numbers(make_translator, explore, ope
 
 def test_a_words_logit_opens_its_arithmetic(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(page=explore(translator, SENTENCE, start="figure", size=DESK))
     trace = trace_of(page, translator)
     page.locator(f"{ROWS} td:nth-child(2) button").nth(2).click()
     until(page, "glassformer.app.state.selected?.name === 'logits'")
@@ -100,7 +100,7 @@ def test_a_words_logit_opens_its_arithmetic(make_translator, explore, opened):
 
 def test_sliders_show_what_would_be_drawn_and_translate_nothing(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    page = opened(page=explore(translator, SENTENCE, start="figure"))
     trace = trace_of(page, translator)
     page.evaluate("globalThis.before = glassformer.app.result")
     logits = torch.tensor(trace["logits"][ROW])
@@ -147,7 +147,7 @@ def test_the_temperature_of_the_box_is_that_of_the_sentence_and_of_the_chapter(o
 
 def test_every_word_of_the_vocabulary_has_a_tick_and_is_found(make_translator, explore, opened):
     translator = make_translator()
-    page = opened(LINEAR, page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(LINEAR, page=explore(translator, SENTENCE, start="figure", size=DESK))
     logits = trace_of(page, translator)["logits"][ROW]
     ticks = page.locator("[data-stop='ticks']")
     assert ticks.get_attribute("aria-valuemax") == str(len(logits) - 1)
@@ -180,7 +180,7 @@ def test_a_forced_word_is_said_to_be_forced(opened):
 
 
 def test_a_word_that_the_beam_chose_is_said_so(make_translator, explore, opened):
-    page = explore(make_translator(seed=6), SENTENCE, view="stage", size=DESK)
+    page = explore(make_translator(seed=6), SENTENCE, start="figure", size=DESK)
     row = page.evaluate("""async () => {
       const { hypothesis } = glassformer.app.result.current;
       const { shape: [rows, width], data } = await glassformer.value("log_probs");
@@ -202,7 +202,7 @@ def test_the_step_with_the_closest_words_is_offered_where_there_is_little_to_cho
     translator = make_translator()
     with torch.no_grad():
         translator.model.output.weight.mul_(12)
-    page = opened(page=explore(translator, SENTENCE, view="stage", size=DESK))
+    page = opened(page=explore(translator, SENTENCE, start="figure", size=DESK))
     log_probs = trace_of(page, translator)["log_probs"]
     best = np.sort(np.exp(log_probs), -1)
     row = int(np.argmax(best[:, -1]))
@@ -256,8 +256,8 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
 
 @pytest.mark.parametrize("panel", ["why", "beam"])
 def test_addresses_of_the_sheet_open_the_box(make_translator, explore, panel):
-    fragment = f"#view=stage&sheet=true&panel={panel}"
-    page = explore(make_translator(), SENTENCE, fragment=fragment, view="stage", size=DESK)
+    fragment = f"#sheet=true&panel={panel}"
+    page = explore(make_translator(), SENTENCE, fragment=fragment, start="figure", size=DESK)
     page.locator(f".gfz-panel .gf-{panel}").wait_for()
     assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [SOFTMAX, False]
 
@@ -278,7 +278,7 @@ def test_an_address_reopens_the_word_and_the_segment(opened):
 def test_the_keyboard_reaches_every_word(opened):
     page = opened()
     assert page.locator(".gfz-room [data-stop][tabindex='0']").count() == 1
-    page.get_by_role("button", name="All numbers").focus()
+    page.get_by_role("button", name="Copy as PyTorch").focus()
     page.keyboard.press("Tab")
     for name in ("Temperature", "Top-k", "Top-p"):
         assert page.evaluate("document.activeElement.ariaLabel") == name
@@ -295,7 +295,7 @@ def test_the_keyboard_reaches_every_word(opened):
 
 
 def test_a_recording_shows_its_words_and_says_what_it_lacks(explore, make_translator, opened):
-    page = opened(page=explore(make_translator(), SENTENCE, view="stage", size=DESK, data=recorded_payload))
+    page = opened(page=explore(make_translator(), SENTENCE, start="figure", size=DESK, data=recorded_payload))
     assert all(column(page, 2))
     assert page.locator("[data-stop='product'], .gfz-fan:first-child path").count() == 0
     page.locator(".gfz-whole .gfz-note", has_text="needs the model").wait_for()
@@ -307,7 +307,7 @@ def test_a_recording_shows_its_words_and_says_what_it_lacks(explore, make_transl
     [{"norm": "pre"}, {"tie_output": False}, pytest.param({"heads": 1, "decoder_layers": 3}, marks=pytest.mark.long)],
 )
 def test_other_models_open(make_translator, explore, opened, settings):
-    page = opened(page=explore(make_translator(**settings), SENTENCE, view="stage", size=DESK), row=0)
+    page = opened(page=explore(make_translator(**settings), SENTENCE, start="figure", size=DESK), row=0)
     below = page.locator(".gfz-outside text").first.text_content()
     assert below == f"from {'Norm' if 'norm' in settings else 'Add & norm'} below"
     lines = dict(receipt(page))

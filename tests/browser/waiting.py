@@ -64,5 +64,5 @@ def open_panel(page: Any, panel: str) -> Any:
     """Open a panel in its place, a box or the sheet of the figure, and return the page."""
     box = {"why": "decoder.softmax", "beam": "decoder.softmax", "positions": "encoder.positions"}.get(panel)
     looks = {"zoom": {"box": box, "key": None}, "sheet": False} if box else {"zoom": None, "sheet": True}
-    page.evaluate("(looks) => glassformer.app.show(looks)", {"view": "stage", "chapter": 0, "panel": panel, **looks})
+    page.evaluate("(looks) => glassformer.app.show(looks)", {"chapter": 0, "panel": panel, **looks})
     return page

@@ -116,11 +116,11 @@ def explorer(window, tmp_path_factory):
     page = window.new_page()
     page.set_viewport_size({"width": 1440, "height": 900})
     page.emulate_media(reduced_motion="reduce")
-    page.goto(f"{path.as_uri()}#view=stage")
+    page.goto(f"{path.as_uri()}#chapter=0")
     page.evaluate("() => glassformer.ready.then(() => null)")
 
     def show(link: Link) -> Any:
-        page.evaluate("(hash) => { location.hash = hash; }", f"#{link.address or 'view=stage'}")
+        page.evaluate("(hash) => { location.hash = hash; }", f"#{link.address or 'chapter=0'}")
         assert awaited(lambda: page.evaluate(UNAPPLIED, link.state)) == []
         assert page.locator("[role=alert]").all_text_contents() == [""]
         return page

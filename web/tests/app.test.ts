@@ -73,9 +73,11 @@ test("a later question replaces one that is being computed, and contains its cha
   assert.deepEqual([app.changes.positions, app.result.current.changes.positions], [false, false]);
 });
 
-test("choosing a cell of attention weights lights its head", async () => {
+test("opening a cell of attention weights opens its box, and lights its head and its word", async () => {
   const { app } = await opened();
-  app.select(`${CROSS}.weights`, [2, 0, 1]);
+  app.select({ name: `${CROSS}.weights`, index: [2, 0, 1] });
+  assert.deepEqual(app.state.zoom, { box: CROSS, key: 1 });
+  assert.equal(app.state.row, 0);
   assert.deepEqual(app.state.heads.cross, { layer: 0, head: 2 });
   assert.deepEqual(app.state.selected, { name: `${CROSS}.weights`, index: [2, 0, 1] });
   assert.equal(app.state.panel, "numbers");

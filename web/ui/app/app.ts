@@ -1,18 +1,20 @@
 // One view of the explorer: its state, and the actions of the reader that change it. The panels draw the state.
 import { checkChanges, NO_CHANGES } from "../../engine/changes.ts";
 import { createEngine, parity } from "../../engine/engine.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { boxOfPoint, shapeOf } from "./boxes.ts";
 import { headsWith, sharpestHeads } from "./heads.ts";
 import { isChanged, labelsOf, maskOf, Translator } from "./translator.ts";
 import { firstState } from "./state.ts";
 import { Store } from "./store.ts";
 
-import type { Changes, Engine, Explained, Host, Payload } from "../../engine/types.ts";
+import type { Cell, Changes, Engine, Explained, Host, Payload } from "../../engine/types.ts";
 import type { State } from "./state.ts";
 import type { Listener } from "./store.ts";
 import type { Asked, Selection, PanelName, Search, Situation, SomeChanges } from "./types.ts";
 
-const PANELS: PanelName[] = ["numbers", "why", "changes", "beam", "positions", "training", "vocabulary"];
-const RECORDED_PANELS: PanelName[] = ["numbers", "why", "beam", "positions", "vocabulary"];
+const PANELS: PanelName[] = ["why", "changes", "beam", "positions", "training", "vocabulary"];
+const RECORDED_PANELS: PanelName[] = ["why", "beam", "positions", "vocabulary"];
 
 /** Returns the app of one view; aborting `signal` ends everything that the app has started. */
 export async function createApp(payload: Payload, host: Host | null, signal: AbortSignal) {
@@ -120,10 +122,32 @@ export class App implements Explained {
     this.#store.set(looks);
   }
 
-  /** Opens the arithmetic of one number. */
-  select(name: string, index: number[]) {
-    const heads = headsWith(this.state.heads, name, index[0]);
-    this.show({ selected: { name, index: [...index] }, panel: "numbers", heads });
+  /** Opens a number: the box of its tensor as a grid of all numbers. */
+  select(cell: Cell) {
+    this.show(this.selectionAt(cell));
+  }
+
+  /** Returns the selection with which a number is open: its box, its word and its head. */
+  selectionAt({ name, index }: Cell): Partial<Selection> {
+    const { heads, zoom, chapter } = this.state;
+    const box = this.boxOf(name);
+    const [row, column] = index.slice(-2);
+    const isKey = /\.(key|value)$/.test(name);
+    const isOfKey = /\.(scores|weights|added|normed|hidden|activated)$/.test(name);
+    const key = isKey ? row : isOfKey ? column : zoom?.box === box ? zoom.key : null;
+    return {
+      zoom: { box, key },
+      panel: "numbers",
+      selected: { name, index },
+      heads: headsWith(this.config, heads, name, index[0]),
+      ...(!isKey && { [this.labels(name).rowSide === "source" ? "sourceWord" : "row"]: row }),
+      ...(chapter === 1 && { chapter: 0 }), // the first chapter has no boxes that open
+    };
+  }
+
+  /** Returns the box to which a point belongs under the reader's changes. */
+  boxOf(name: string) {
+    return boxOfPoint(this.config, shapeOf(this.config, stepsUnder(this.result.current.changes)), name);
   }
 
   /** Makes the pictures redraw themselves, because their size on the page has changed. */

@@ -120,6 +120,20 @@ export function isBox(config: ModelConfig, name: string) {
   return known.some((one) => one.id === id);
 }
 
+/** Returns the box whose calculation has this point; a stack's output belongs to the last box of the stack. */
+export function boxOfPoint(config: ModelConfig, shape: Shape, name: string) {
+  const [part, end] = name.split(/\.(?!.*\.)/) as [string, string | undefined];
+  if (part === "source" || part === "target")
+    return `${part === "source" ? "encoder" : "decoder"}.${end === "embedding" ? end : "positions"}`;
+  if (end === undefined) return name === "logits" ? "decoder.linear" : "decoder.softmax";
+  if (part === "encoder" || part === "decoder")
+    return shape.hasFinalNorm
+      ? `${part}.norm`
+      : boxName(part, "feed_forward.add", config[`${part}_layers`] - 1);
+  if (end === "added") return `${part}.add`;
+  return end === "normed" ? `${part}.${shape.isPreNorm ? "norm" : "add"}` : part;
+}
+
 // Segments
 
 /** Returns how many norms of the decoder are boxes of their own: with the norm first, one for each sub-layer. */

@@ -1,4 +1,5 @@
 // The three attentions of a model and their heads.
+import { hasHeads } from "../../engine/model.ts";
 import { headStatistics } from "../../engine/statistics.ts";
 import { labelsOf } from "./translator.ts";
 
@@ -22,7 +23,7 @@ export function attentionName(family: Family, layer: number) {
   return `${family.stack}.layers.${layer}.${family.sublayer}`;
 }
 
-/** Returns the family and the layer of an attention, given its name, such as "decoder.layers.0.cross_attention". */
+/** Returns the family and the layer of an attention or its point, such as "decoder.layers.0.cross_attention.query". */
 export function placeIn(attention: string) {
   const [stack, , layer, sublayer] = attention.split(".");
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
@@ -53,14 +54,22 @@ export function shortHeadName({ t }: { t: Texts }, { attention, head }: Place) {
   return t("head.short", t(`head.${family.id}`), layer, head);
 }
 
-/**
- * Returns the chosen heads after a cell of attention weights was opened: the cell's head becomes the chosen head of
- * its family.
- */
-export function headsWith(heads: Record<FamilyId, HeadPlace>, name: string, head: number) {
-  const layer = Number(name.match(/\.layers\.(\d+)\./)?.[1]);
-  const family = FAMILIES.find((one) => name === `${attentionName(one, layer)}.weights`);
-  return family ? { ...heads, [family.id]: { layer, head } } : heads;
+/** Returns the chosen heads after a number was opened: its layer is the open one, and its head, if any, the chosen one. */
+export function headsWith(
+  config: ModelConfig,
+  heads: Record<FamilyId, HeadPlace>,
+  name: string,
+  head: number,
+) {
+  const [stack, , layer, sublayer] = name.split(".");
+  const moved = { ...heads };
+  for (const one of FAMILIES)
+    if (one.stack === stack && layer !== undefined)
+      moved[one.id] = {
+        layer: Number(layer),
+        head: hasHeads(config, name) && one.sublayer === sublayer ? head : heads[one.id].head,
+      };
+  return moved;
 }
 
 /** Returns the statistics of every head of a family in one translation; they are computed once per translation. */

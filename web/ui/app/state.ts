@@ -35,7 +35,6 @@ function firstSelection(config: ModelConfig): Selection {
   return {
     language: navigator.language?.startsWith("zh") ? "zh" : "en",
     theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
-    view: "stage",
     row: null,
     sourceWord: null,
     box: "decoder.cross_attention",
@@ -51,7 +50,7 @@ function firstSelection(config: ModelConfig): Selection {
     contrast: false,
     pinned: [],
     second: null,
-    panel: "numbers",
+    panel: "calculation",
     word: null,
     selected: null,
   };

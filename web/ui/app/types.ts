@@ -28,11 +28,19 @@ export type Properties = Record<
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
-/** The two main views of the page: the stage, which shows Figure 1, and the view of all numbers. */
-export type Face = "stage" | "numbers";
-export type PanelName = "numbers" | "why" | "changes" | "beam" | "positions" | "training" | "vocabulary";
-/** What an opened box can show instead of its calculation, besides the panels. */
-export type SegmentName = "weights" | "rollout" | "guesses";
+/** What the sheet or an opened box can show. "numbers" is the box as a grid of all its numbers. */
+export type PanelName =
+  | "calculation"
+  | "numbers"
+  | "why"
+  | "changes"
+  | "beam"
+  | "positions"
+  | "training"
+  | "vocabulary"
+  | "weights"
+  | "rollout"
+  | "guesses";
 export type FamilyId = "encoder" | "cross" | "decoder";
 export type HeadOrder = (typeof HEAD_ORDERS)[number];
 
@@ -74,7 +82,6 @@ export interface Token {
 export interface Selection {
   language: Language;
   theme: Theme;
-  view: Face;
   /**
    * The index of the output word that is highlighted on the stage; null = the word that is highlighted when the page
    * opens.
@@ -115,7 +122,7 @@ export interface Selection {
    * Without a text and a step, the second translation is the translation before the changes.
    */
   second: { text: string; step?: number | null } | null;
-  panel: PanelName | SegmentName;
+  panel: PanelName;
   /** The index of the translated word that the panel "why" explains; null = none. */
   word: number | null;
   /** The number whose arithmetic is shown; null = the view's default. */

@@ -7,18 +7,17 @@ import { element } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { degrees, readAddNorm, sentenceOf } from "./add_norm_reading.ts";
 import { guessSentence, guessesPanel, readGuesses } from "./guesses_panel.ts";
-import { receiptTable } from "./receipt.ts";
 import { largestSize } from "./strips.ts";
 import { probabilityWords } from "../app/wording.ts";
 import { ASKED, KEYED, neighbours, stepButton, turner } from "./zoom_parts.ts";
-import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { emptyPanel } from "./zoom_segments.ts";
 import { segmentOf } from "../app/boxes.ts";
 
 import type { App } from "../app/app.ts";
 import type { Box } from "./rows.ts";
 import type { Child } from "../app/types.ts";
 import type { Guess, Kind, Reading } from "./add_norm_reading.ts";
-import type { Line } from "./receipt.ts";
+import type { Heading, Line, Receipt } from "./receipt.ts";
 import type { Place, Tell } from "./strips.ts";
 import type { Lit, Opened } from "./opened.ts";
 
@@ -47,26 +46,24 @@ export async function addNormView(app: App, lit: Lit | null): Promise<Opened | n
     sides: { keys: from, query: side },
     sentence: guesses ? guessSentence(app, guesses, box, stack, row, word) : sentenceOf(reading),
     remarks: guesses ? [app.t("zoom.guesses.about")] : [...new Set([...notes, ...(made?.notes ?? [])])],
-    receipt: (most) => (guesses ? null : receipt(app, reading, most)),
     cell,
-    panel: () =>
-      withSegments(app, box, {
-        beside: segment && turner(app, stack, reading),
-        own: () => {
-          if (guesses) return guessesPanel(app, guesses, box, stack, row);
-          if (segment) return emptyPanel(app.t("numbers.needsModel"));
-          return boxPanel(app, (tell) => boxOf(app, reading, tell));
-        },
-      }),
+    receipt: guesses ? null : receipt(app, reading),
+    made: guesses ? null : made,
+    beside: segment && turner(app, stack, reading),
+    panel: () => {
+      if (guesses) return guessesPanel(app, guesses, box, stack, row);
+      if (segment) return emptyPanel(app.t("numbers.needsModel"));
+      return boxPanel(app, (tell) => boxOf(app, reading, tell));
+    },
   };
 }
 
 /** Returns the arithmetic of the open column, from the sum to the norm's result. */
-function receipt(app: App, reading: Reading, most: number): Child {
-  const { lines, at, made } = reading;
-  const number = (kind: Kind) => lines.find((one) => one.kind === kind)?.numbers[at] ?? NaN;
-  const adds = lines.some(({ kind }) => kind === "output");
-  const terms = lines.filter(({ kind }) => kind === "input" || (adds && kind === "output"));
+function receipt(app: App, reading: Reading): Receipt {
+  const { lines: all, at, made } = reading;
+  const number = (kind: Kind) => all.find((one) => one.kind === kind)?.numbers[at] ?? NaN;
+  const adds = all.some(({ kind }) => kind === "output");
+  const terms = all.filter(({ kind }) => kind === "input" || (adds && kind === "output"));
   const parts = terms.map(({ kind }) => ({ label: nameOf(app, reading, kind), value: number(kind) }));
   const steps = (made?.steps ?? []).filter(({ label }) => label !== "x");
   const stages: [string, number][] = [
@@ -75,11 +72,11 @@ function receipt(app: App, reading: Reading, most: number): Child {
     ...(made?.parts ?? []).map(({ label, value = 0 }): [string, number] => [label, value]),
     ...(made ? [[app.t("zoom.result"), made.result] as [string, number]] : []),
   ];
-  const rows = stages.map(([label, value], place): Line => {
+  const lines = stages.map(([label, value], place): Line => {
     return [label, digitsText(value), place === stages.length - 1 ? ASKED : ""];
   });
-  const headings = [[app.t("numbers.dimension", at)], [""]] as const;
-  return receiptTable(app, parts, [...headings], rows, most);
+  const headings: Heading[] = [[app.t("numbers.dimension", at)], [""]];
+  return { parts, headings, lines };
 }
 
 /** Returns the name of a row; the added row is named after its sub-layer. */

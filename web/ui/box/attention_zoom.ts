@@ -5,18 +5,18 @@ import { STEPS } from "../../engine/forward.ts";
 import { boxPanel } from "./rows.ts";
 import { attentionBox, chooseHead } from "./attention_box.ts";
 import { hidesLater, leadOf, readAttention, restingPlaces, sentenceOf } from "./attention_reading.ts";
-import { explanationReceipt, receiptTable } from "./receipt.ts";
+import { receiptOf } from "./receipt.ts";
 import { probabilityWords } from "../app/wording.ts";
 import { partOf, weightsBox } from "./weights_panel.ts";
 import { readRollout, rolloutBox, rolloutSentence } from "./rollout_panel.ts";
 import { ASKED, KEYED, rowAt, turner } from "./zoom_parts.ts";
-import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { emptyPanel } from "./zoom_segments.ts";
 import { segmentOf } from "../app/boxes.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child } from "../app/types.ts";
 import type { Kind, Reading } from "./attention_reading.ts";
-import type { Heading, Line } from "./receipt.ts";
+import type { Heading, Line, Receipt } from "./receipt.ts";
 import type { Matrix, Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./opened.ts";
 
@@ -39,18 +39,16 @@ export async function attentionView(app: App, lit: Lit | null): Promise<Opened |
     sides: { keys: keySide, query: querySide },
     sentence: rollout ? rolloutSentence(rollout, reading) : sentenceOf(reading),
     remarks: rollout ? [app.t("zoom.rollout.about")] : remarksOn(app, reading),
-    receipt: (most) => (rollout ? null : receipt(app, reading, most)),
     cell: { name: `${box}.${open.kind}`, index: [...leadOf(reading, open.kind), open.at] },
-    panel: (room) =>
-      withSegments(app, box, {
-        beside: segment && turner(app, family.stack, { row, rows: reading.queries, word: reading.query }),
-        own: () => {
-          if (rollout) return boxPanel(app, (tell) => rolloutBox(app, rollout, reading, room, tell));
-          if (weights) return boxPanel(app, (tell) => weightsBox(app, weights, room, tell));
-          if (segment) return emptyPanel(app.t("numbers.needsModel"));
-          return boxPanel(app, (tell) => attentionBox(app, reading, tell));
-        },
-      }),
+    receipt: rollout ? null : receipt(app, reading),
+    made: rollout ? null : open.made,
+    beside: segment && turner(app, family.stack, { row, rows: reading.queries, word: reading.query }),
+    panel: (room) => {
+      if (rollout) return boxPanel(app, (tell) => rolloutBox(app, rollout, reading, room, tell));
+      if (weights) return boxPanel(app, (tell) => weightsBox(app, weights, room, tell));
+      if (segment) return emptyPanel(app.t("numbers.needsModel"));
+      return boxPanel(app, (tell) => attentionBox(app, reading, tell));
+    },
   };
 }
 
@@ -126,22 +124,19 @@ function remarksOn(app: App, reading: Reading): Child[] {
 
 /**
  * Returns the open number's arithmetic or, if the reader has chosen no number, the steps from the products to the
- * weight. `most`: the maximum number of terms.
+ * weight.
  */
-function receipt(app: App, reading: Reading, most: number): Child {
+function receipt(app: App, reading: Reading): Receipt {
   const { open, score, keys, unmasked, isMask } = reading;
-  const { made, kind } = open;
+  const headed = (names: string[], classes: string[] = []) =>
+    names.map((key, at): Heading => [app.t(key), classes[at]]);
   if (isMask && unmasked) {
     const parts = keys.map(({ word: label, weight: left }, at) => ({ label, left, value: unmasked[at] }));
-    const names = ["numbers.word", "zoom.masked", "zoom.unmasked"].map((key): Heading => [app.t(key)]);
-    return receiptTable(app, parts, names, [], most);
+    return { parts, headings: headed(["numbers.word", "zoom.masked", "zoom.unmasked"]), lines: [] };
   }
-  if (kind === "scores" || !open.isChosen) {
-    const names = ["numbers.query", "numbers.key", "zoom.product"].map((key) => app.t(key));
-    const headings = names.map((name, at): Heading => [name, [ASKED, KEYED, ""][at]]);
-    return receiptTable(app, score.parts, headings, scoreLines(app, reading), most);
-  }
-  return explanationReceipt(app, made, most, kind === "weights");
+  if (open.kind !== "scores" && open.isChosen) return receiptOf(open.made);
+  const headings = headed(["numbers.query", "numbers.key", "zoom.product"], [ASKED, KEYED, ""]);
+  return { parts: score.parts, headings, lines: scoreLines(app, reading) };
 }
 
 /** Returns the lines that lead from the sum of the products to the weight. */

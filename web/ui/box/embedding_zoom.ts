@@ -1,17 +1,13 @@
 // The sum of embedding and position vector, opened in place.
 import { decimalsFor, decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
 import { boxPanel } from "./rows.ts";
-import { element } from "../app/dom.ts";
 import { embeddingBox } from "./embedding_box.ts";
 import { readEmbedding } from "../figure/embedding_reading.ts";
-import { receiptTable } from "./receipt.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
-import { withSegments } from "./zoom_segments.ts";
 
 import type { App } from "../app/app.ts";
-import type { Child } from "../app/types.ts";
 import type { EmbeddingReading } from "../figure/embedding_reading.ts";
-import type { Line } from "./receipt.ts";
+import type { Line, Receipt } from "./receipt.ts";
 import type { Lit, Opened, Sentence } from "./opened.ts";
 
 /** Opens the embedding or the positions of a stack; both boxes show the same sum. */
@@ -30,14 +26,12 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
     sides: { keys: side, query: side },
     sentence: sentenceOf(reading),
     remarks: reading.notes,
-    receipt: () => receipt(app, reading),
     cell: { name: `${side}.${open.kind}`, index: [row, open.at] },
-    panel: () =>
-      withSegments(app, zoom.box, {
-        name: "zoom.embedding",
-        beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
-        own: () => boxPanel(app, (tell) => embeddingBox(app, reading, tell)),
-      }),
+    receipt: receipt(app, reading),
+    made: open.made[open.kind],
+    calculation: "zoom.embedding",
+    beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
+    panel: () => boxPanel(app, (tell) => embeddingBox(app, reading, tell)),
   };
 }
 
@@ -59,7 +53,7 @@ export function sentenceOf({ open, words, row, side, vectors, positions, id }: E
 }
 
 /** Returns the open number of the sum as a calculation. */
-function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading): Child {
+function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading): Receipt {
   const { made, at } = open;
   const terms = [entry?.[at] ?? 0, ...Object.values(vectors).map((vector) => vector[at])];
   const [factor, embedded, position, sum] = terms;
@@ -83,8 +77,6 @@ function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading
     [`+ ${wave || app.t("zoom.embedding.line.position")}`, number(position)],
     [app.t("zoom.embedding.line.sum"), fixedText(sum, least), KEYED],
   ];
-  return [
-    element("p", "gfz-formula", `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`),
-    receiptTable(app, [], [], lines, 0),
-  ];
+  const formula = `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`;
+  return { formula, parts: [], headings: [], lines };
 }

@@ -2,20 +2,19 @@
 import { ACTIVATIONS } from "../../engine/activations.ts";
 import { fixedText, decimalsOf } from "../../engine/number_text.ts";
 import { boxPanel } from "./rows.ts";
-import { button, element } from "../app/dom.ts";
+import { button } from "../app/dom.ts";
 import { feedForwardBox } from "./feed_forward_box.ts";
 import { askForWords, readFeedForward, sentenceOf, wordsWait } from "./feed_forward_reading.ts";
-import { explanationReceipt, receiptTable } from "./receipt.ts";
+import { receiptOf } from "./receipt.ts";
 import { partOf, weightsBox } from "./weights_panel.ts";
 import { KEYED, turner } from "./zoom_parts.ts";
-import { emptyPanel, withSegments } from "./zoom_segments.ts";
+import { emptyPanel } from "./zoom_segments.ts";
 import { segmentOf } from "../app/boxes.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
-import type { Child } from "../app/types.ts";
 import type { Kind, Reading } from "./feed_forward_reading.ts";
-import type { Heading, Line } from "./receipt.ts";
+import type { Heading, Line, Receipt } from "./receipt.ts";
 import type { Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./opened.ts";
 
@@ -36,20 +35,18 @@ export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened
       ...new Set([...notes, ...open.made.notes]),
       wordsWait(app) && button(app.t("zoom.units.ask"), () => askForWords(app), { className: "gfz-link" }),
     ],
-    receipt: (most) => receipt(app, reading, most),
     cell: { name: names[open.kind], index: [row, open.at] },
-    panel: (room) =>
-      withSegments(app, box, {
-        beside: segment && turner(app, stack, reading),
-        own: () => {
-          if (segment && (!expand || !reading.contract)) return emptyPanel(app.t("numbers.needsModel"));
-          if (expand && reading.contract) {
-            const weights = weightsOf(app, reading, [expand, reading.contract]);
-            return boxPanel(app, (tell) => weightsBox(app, weights, room, tell));
-          }
-          return boxPanel(app, (tell) => feedForwardBox(app, reading, tell));
-        },
-      }),
+    receipt: receipt(app, reading),
+    made: open.made,
+    beside: segment && turner(app, stack, reading),
+    panel: (room) => {
+      if (segment && (!expand || !reading.contract)) return emptyPanel(app.t("numbers.needsModel"));
+      if (expand && reading.contract) {
+        const weights = weightsOf(app, reading, [expand, reading.contract]);
+        return boxPanel(app, (tell) => weightsBox(app, weights, room, tell));
+      }
+      return boxPanel(app, (tell) => feedForwardBox(app, reading, tell));
+    },
   };
 }
 
@@ -90,8 +87,8 @@ function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): We
 }
 
 /** Returns the open number's arithmetic; for a unit, from the products with the unit's row of W₁ to its activation. */
-function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: number): Child {
-  if (open.kind === "read" || open.kind === "output") return explanationReceipt(app, open.made, most);
+function receipt(app: App, { open, hidden, unit, numbers }: Reading): Receipt {
+  if (open.kind === "read" || open.kind === "output") return receiptOf(open.made);
   const headings = hidden.columns.map((text): Heading => [text]);
   const [before, after] = [numbers.hidden[unit], numbers.activated[unit]];
   const written = (value: number) => fixedText(value, decimalsOf([before, after]));
@@ -99,8 +96,5 @@ function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: numbe
     [app.t("zoom.sum"), written(before)],
     [ACTIVATIONS[app.config.activation].name, written(after), KEYED],
   ];
-  return [
-    element("p", "gfz-formula", hidden.formula),
-    receiptTable(app, hidden.parts, headings, lines, most),
-  ];
+  return { formula: hidden.formula, parts: hidden.parts, headings, lines };
 }

@@ -81,7 +81,7 @@ export function guessesPanel(app: App, all: Guesses[], box: string, stack: Stack
       zoom: { box: to, key: null },
       [stack === "encoder" ? "sourceWord" : "row"]: at,
       selected: null,
-      panel: "numbers",
+      panel: "calculation",
     });
   const cell = (to: string, words: Candidate[], at: number) => {
     const [{ token, probability }] = words;

@@ -1,9 +1,10 @@
 // What an opened box gives to its frame.
 
-import type { Cell, Side } from "../../engine/types.ts";
+import type { Cell, Explanation, Side } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
 import type { Kind } from "../app/boxes.ts";
 import type { Child } from "../app/types.ts";
+import type { Receipt } from "./receipt.ts";
 
 /** The indices of the words that are highlighted on the stage if the reader has chosen no word. */
 export interface Lit {
@@ -34,11 +35,16 @@ export interface Opened {
   sentence: Sentence;
   /** Notes and links below the sentence. */
   remarks: Child[];
-  /** Returns the open number's arithmetic, with at most `most` terms. */
-  receipt(most: number): Child;
-  /** The cell that the button "all numbers" opens. */
+  /** The open number, and its arithmetic; null = the view shows none. */
   cell: Cell;
-  panel(room: HTMLElement): Child[];
+  receipt: Receipt | null;
+  /** The arithmetic as Python can repeat it; null = not at all. */
+  made: Explanation | null;
+  /** The key of the name that the bar above the panel gives to the calculation. */
+  calculation?: string;
+  /** What stands in the bar beside the names of the segments. */
+  beside?: Child;
+  panel(room: HTMLElement): Child;
 }
 
 /** Reads from the trace the data of the box that `state.zoom` names; returns null if the box is of another kind. */

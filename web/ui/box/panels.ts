@@ -9,14 +9,14 @@ import { createWhyPanel } from "./why_panel.ts";
 import type { App } from "../app/app.ts";
 import type { PanelName } from "../app/types.ts";
 
-const PANELS: Record<Exclude<PanelName, "numbers">, (app: App) => HTMLElement> = {
+const PANELS = {
   why: createWhyPanel,
   changes: createChangesPanel,
   beam: createBeamPanel,
   positions: createPositionsPanel,
   training: createTrainingPanel,
   vocabulary: createVocabularyPanel,
-};
+} satisfies Partial<Record<PanelName, (app: App) => HTMLElement>>;
 const made: WeakMap<App, Partial<Record<PanelName, HTMLElement>>> = new WeakMap();
 
 /**

@@ -1,5 +1,6 @@
-// The receipt of a number: the terms that sum to it, and the steps after the sum.
+// The receipt of a number: its formula, the terms that sum to it, and the steps after the sum.
 import { decimalsOf, fixedText, numberText } from "../../engine/number_text.ts";
+import { snippet } from "../../engine/snippet.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { button, element } from "../app/dom.ts";
 import { tokenName } from "../app/wording.ts";
@@ -10,27 +11,76 @@ import type { Child } from "../app/types.ts";
 
 /** A heading of the table, and the class that colours it. */
 export type Heading = readonly [text: string, className?: string];
-/** A line below the table: its label, its number as text, the class that colours the line, and the number's cell. */
+/** A line beside the terms: its label, its number as text, the class that colours the line, and the number's cell. */
 export type Line = readonly [label: string, text: string, className?: string, cell?: Cell];
+/** Returns a cell in the notation of code, such as encoder.output[0, 3]. */
+export const cellCode = ({ name, index }: Cell) => `${name}[${index.join(", ")}]`;
 /** Opens the arithmetic of a number. */
 type Go = (cell: Cell) => void;
 
-export const SIDES = ["left", "right", "value"] as const;
+/** The arithmetic of a number, as a table. */
+export interface Receipt {
+  formula?: string;
+  /** The formula with the numbers filled in. */
+  numbers?: string;
+  /** The lines above the terms. */
+  before?: Line[];
+  parts: Part[];
+  /** The headings of the columns of numbers, optionally preceded by a heading of the column of labels. */
+  headings: Heading[];
+  /** The lines below the terms. */
+  lines: Line[];
+  /** A note on the rounding of the result. */
+  note?: string;
+}
+
+const SIDES = ["left", "right", "value"] as const;
 const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
+/** Returns the receipt of any number: its terms and steps, in the order of the computation. */
+export function receiptOf(made: Explanation, note = ""): Receipt {
+  const { formula, numbers, parts, columns, steps, stepsFirst, total, result } = made;
+  const staged = steps.map(({ label, text, value, from }): Line => [
+    `${label} ${text ?? ""}`,
+    numberText(value, 4),
+    "",
+    from?.[0],
+  ]);
+  const sum: Line[] = total ? [[total.label, numberText(total.value, 4)]] : [];
+  if (!total && !steps.length) sum.push(["=", numberText(result, 4)]);
+  const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
+  const headings = [columns[0], ...sides.map((side) => columns[SIDES.indexOf(side) + 1])];
+  return {
+    formula,
+    numbers: numbers ?? undefined,
+    parts,
+    note,
+    headings: parts.length > 0 ? headings.map((text = ""): Heading => [text]) : [],
+    ...(stepsFirst ? { before: staged, lines: sum } : { lines: [...sum, ...staged] }),
+  };
+}
+
 /**
- * Returns a number's terms as a table: the largest terms in their original order, the sum of the other terms, and lines
- * below. `headings`: the headings of the columns of numbers, optionally preceded by a heading of the column of labels.
- * `most`: the maximum number of terms. `go`: makes each number that has a cell a button.
+ * Returns a receipt with the largest terms in their original order, and the sum of the other terms. `most`: the maximum
+ * number of terms. `go` opens the arithmetic of a term.
  */
-export function receiptTable(
-  app: App,
-  parts: Part[],
-  headings: Heading[],
-  lines: Line[],
-  most: number,
-  go?: Go,
-) {
+export function receiptElements(app: App, receipt: Receipt, most: number, go: Go): Child[] {
+  const { formula, numbers, before = [], parts, headings, lines, note } = receipt;
+  return [
+    formula &&
+      element(
+        "p",
+        "gfz-formula",
+        element("code", {}, formula),
+        numbers && element("code", {}, `= ${numbers}`),
+      ),
+    before.length > 0 && table(app, [], [], before, most, go),
+    parts.length + lines.length > 0 && table(app, parts, headings, lines, most, go),
+    note && element("p", "gfz-note", note),
+  ];
+}
+
+function table(app: App, parts: Part[], headings: Heading[], lines: Line[], most: number, go: Go) {
   const count = parts.length > most + 1 ? most : parts.length; // avoids a line for "the other 1"
   const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
@@ -88,27 +138,31 @@ function cellOf({ left, from = [] }: Part, side: (typeof SIDES)[number]) {
 }
 
 /** Returns a number as text or, if the number has a cell, as a button that opens the cell's arithmetic. */
-function linked(text: string, cell: Cell | undefined, go: Go | undefined) {
-  if (!cell || !go) return text;
-  const title = `${cell.name}[${cell.index.join(", ")}]`;
-  return button(text, () => go(cell), { className: "gfz-link", title });
+function linked(text: string, cell: Cell | undefined, go: Go) {
+  if (!cell) return text;
+  return button(text, () => go(cell), { className: "gfz-link", title: cellCode(cell) });
 }
 
-/**
- * Returns a number's formula, its terms, and the lines that lead to its result. `exact`: show as many digits as each
- * number needs.
- */
-export function explanationReceipt(app: App, made: Explanation, most: number, exact = false): Child[] {
-  const headings = made.columns.filter((text) => text !== "").map((text): Heading => [text]);
-  const decimals = decimalsOf([made.result]);
-  const written = (value: number) => (exact ? numberText(value) : fixedText(value, decimals));
-  const stages = [...(made.total ? [made.total] : []), ...made.steps];
-  if (stages.length === 0) stages.push({ label: app.t("zoom.result"), value: made.result });
-  const lines = stages.map(({ label, value }, at): Line => {
-    return [label, written(value), at === stages.length - 1 ? "gfz-keyed" : ""];
-  });
-  return [
-    element("p", "gfz-formula", made.formula),
-    receiptTable(app, headings.length > 0 ? made.parts : [], headings, lines, most),
-  ];
+/** Returns buttons that copy the calculation as Python, or show the code selected if the browser refuses to copy. */
+export function copying(app: App, made: Parameters<typeof snippet>[0]) {
+  const said = element("p", { role: "status" });
+  const area = element("textarea", { readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
+  const copy = (library: "numpy" | "torch", label: string) =>
+    button(
+      app.t("numbers.copy", label),
+      async () => {
+        area.value = snippet(made, library);
+        area.hidden = true;
+        try {
+          await navigator.clipboard.writeText(area.value);
+          said.textContent = app.t("numbers.copied", label);
+        } catch {
+          area.hidden = false;
+          area.select();
+          said.textContent = app.t("numbers.copyByHand");
+        }
+      },
+      { className: "gfz-link" },
+    );
+  return element("div", "gfz-copy", copy("numpy", "NumPy"), copy("torch", "PyTorch"), said, area);
 }

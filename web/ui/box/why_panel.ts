@@ -360,7 +360,7 @@ function drawParts(
 
 /** Opens the box of a sub-layer, at a head. */
 function openPoint(app: App, box: string, name: string, head: number) {
-  app.show({ zoom: { box, key: null }, heads: headsWith(app.state.heads, name, head) });
+  app.show({ zoom: { box, key: null }, heads: headsWith(app.config, app.state.heads, name, head) });
 }
 
 /**

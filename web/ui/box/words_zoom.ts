@@ -2,7 +2,7 @@
 import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
 import { boxPanel } from "./rows.ts";
 import { button } from "../app/dom.ts";
-import { explanationReceipt, receiptTable } from "./receipt.ts";
+import { receiptOf } from "./receipt.ts";
 import {
   differenceText,
   groupedText,
@@ -14,12 +14,11 @@ import {
 import { wordsBox } from "./words_box.ts";
 import { PLAIN, readWords, sampledWords } from "../figure/words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
-import { withSegments } from "./zoom_segments.ts";
 import { segmentOf } from "../app/boxes.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child } from "../app/types.ts";
-import type { Heading, Line } from "./receipt.ts";
+import type { Heading, Line, Receipt } from "./receipt.ts";
 import type { WordsReading } from "../figure/words_reading.ts";
 import type { Lit, Opened, Sentence } from "./opened.ts";
 
@@ -32,7 +31,7 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   const row = openRow(app, "decoder", lit, app.result.current.outputTokens.length);
   if (segmentOf(app.state, zoom.box) === "why" && app.state.word !== row) app.show({ word: row });
   const reading = await readWords(app, zoom.box, row, LISTED);
-  const { open, part, written, rivals } = reading;
+  const { open, part, written, rivals, made } = reading;
   const word = rivals.find(({ id }) => id === written)?.word ?? "";
   const isLogit = selected?.name === "logits" || (!selected && zoom.box.endsWith("linear"));
   const name = app.t(`stage.box.${zoom.box}`);
@@ -43,16 +42,14 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
     sides: { keys: "target", query: "target" },
     sentence: sentenceOf(reading, isLogit, app.state.temperature),
     remarks: remarksOn(app, reading, word),
-    receipt: (most) => receipt(app, reading, most),
     cell: part
       ? { name: "decoder.output", index: [reading.row, part.at] }
       : { name: isLogit ? "logits" : "log_probs", index: [reading.row, open.id] },
-    panel: () =>
-      withSegments(app, zoom.box, {
-        name: "zoom.words",
-        beside: turner(app, "decoder", { ...reading, word }),
-        own: () => boxPanel(app, (tell) => wordsBox(app, reading, tell)),
-      }),
+    receipt: receipt(app, reading),
+    made: part?.made ?? ("code" in made ? made : null),
+    calculation: "zoom.words",
+    beside: turner(app, "decoder", { ...reading, word }),
+    panel: () => boxPanel(app, (tell) => wordsBox(app, reading, tell)),
   };
 }
 
@@ -99,9 +96,9 @@ function remarksOn(app: App, reading: WordsReading, word: string): Child[] {
 }
 
 /** Returns the steps from the products to the probability, or the arithmetic of a number of the last vector. */
-function receipt(app: App, reading: WordsReading, most: number): Child {
+function receipt(app: App, reading: WordsReading): Receipt {
   const { made, part, open, symbol, scores } = reading;
-  if (part) return explanationReceipt(app, part.made, most);
+  if (part) return receiptOf(part.made);
   const names = ["zoom.words.x", "zoom.words.w", "zoom.product"].map((key) => app.t(key));
   const sides = made.parts.some(({ right }) => right !== undefined) ? names : names.slice(0, 1);
   const headings = sides.map((name, at): Heading => [name, at === 0 ? KEYED : ""]);
@@ -124,11 +121,5 @@ function receipt(app: App, reading: WordsReading, most: number): Child {
       : []),
     [app.t("zoom.words.result"), probabilityWords(open.probability), KEYED],
   ];
-  return receiptTable(
-    app,
-    made.parts.filter((one) => one !== bias),
-    headings,
-    lines,
-    most,
-  );
+  return { parts: made.parts.filter((one) => one !== bias), headings, lines };
 }

@@ -92,7 +92,7 @@ function mapOf(app: App, { geometry, numbers }: Pen) {
     const box = (event.target as SVGElement).dataset.box;
     if (!box) return app.show({ zoom: null });
     const { stack, id } = placeOfBox(box);
-    app.show({ zoom: { box, key: null }, box: `${stack}.${id}`, panel: "numbers" });
+    app.show({ zoom: { box, key: null }, box: `${stack}.${id}`, panel: "calculation" });
   });
   return svg;
 }

@@ -1,15 +1,16 @@
 // The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
 // column and the room with its own content.
-import { button, element, filled, refill, watchSize } from "../app/dom.ts";
+import { element, nodesOf, refill, watchSize } from "../app/dom.ts";
 import { drawAfterLayout } from "./rows.ts";
 import { latestOnly } from "../app/latest.ts";
+import { createNumbers } from "./numbers/all_numbers.ts";
+import { createAbout } from "./about.ts";
+import { segmentBar, segmentRoom } from "./zoom_segments.ts";
 import { viewOf } from "./zoom_views.ts";
 
-import type { Cell } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
 import type { State } from "../app/state.ts";
-import type { Child } from "../app/types.ts";
-import type { Lit, Opened, Sentence } from "./opened.ts";
+import type { Lit, Opened } from "./opened.ts";
 
 const DRAWN: (keyof State)[] = [
   "result",
@@ -20,7 +21,10 @@ const DRAWN: (keyof State)[] = [
   "selected",
   "language",
   "panel",
-  "view",
+  "theme",
+  "layout",
+  "order",
+  "contrast",
 ];
 const ARROWS: Record<string, [right: number, down: number]> = {
   ArrowUp: [0, -1],
@@ -28,48 +32,45 @@ const ARROWS: Record<string, [right: number, down: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
 };
-/** The terms of a receipt: the maximum and the minimum number of listed terms, and the height of a term in px. */
-const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
 
 /**
  * Returns the element that shows the box of `state.zoom`; the element is empty if no box is opened. `lit` returns the
  * words that are highlighted on the stage if the reader has chosen no word.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
-  const about = element("div", "gfz-about");
-  const sentence = element("h2", { "aria-live": "polite" });
   const room = element("div", "gfz-room");
   const zoom = element("section", "gf-zoom");
+  const numbers = createNumbers(app);
+  const about = createAbout(app);
   let opened: Opened | null = null;
   let [stop, shown, drawn] = ["", "", ""];
 
   async function read() {
-    const { zoom: asked } = app.state;
-    return (asked && (await viewOf(asked.box)?.(app, lit()))) ?? null;
+    const { zoom: asked, panel } = app.state;
+    const made = asked && (await viewOf(asked.box)?.(app, lit()));
+    return made ? (panel === "numbers" ? numbers(made) : made) : null;
   }
 
   function show(made: Opened | null) {
     opened = made;
     if (!made) return refill(zoom);
-    if (!zoom.firstChild) refill(zoom, about, room);
+    if (!zoom.firstChild) refill(zoom, about.element, room);
     colour(zoom, made);
-    tell(made);
+    about.tell(made);
     drawPanel(made);
     if (made.place !== shown) showRow(room);
     shown = made.place;
   }
 
-  const tell = (made: Opened) => explainFitting(app, made, about, sentence);
-
   function drawPanel(made: Opened) {
     const hadFocus = room.contains(document.activeElement);
     drawn = `${room.clientWidth} ${innerHeight}`;
     const { scrollLeft = 0, scrollTop = 0 } = room.querySelector(".gfz-scroll") ?? {};
-    refill(room, made.panel(room));
+    fillRoom(app, room, made);
     drawAfterLayout(room);
     room.querySelector(".gfz-scroll")?.scrollTo(scrollLeft, scrollTop);
     const found = enter(stop);
-    if (hadFocus) found?.focus({ preventScroll: true });
+    if (hadFocus && !room.contains(document.activeElement)) found?.focus({ preventScroll: true });
   }
 
   /** Makes one number or button the only one in the panel that Tab reaches, and returns it. */
@@ -93,7 +94,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   // while the reader moves its slider, the panel stays
   app.on(
     ["temperature"],
-    latestOnly(app.signal, read, (made) => made && tell(made)),
+    latestOnly(app.signal, read, (made) => made && about.tell(made)),
   );
   watchSize(app.signal, room, () => {
     const size = `${room.clientWidth} ${innerHeight}`; // without the height, which the panel itself changes on a phone
@@ -101,6 +102,18 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   });
   read().then(show);
   return zoom;
+}
+
+/** Fills the room with the bar and the open segment. */
+function fillRoom(app: App, room: HTMLElement, made: Opened) {
+  const { zoom, panel } = app.state;
+  if (!zoom) return;
+  const own = () => made.panel(room);
+  const bar = segmentBar(app, zoom.box, made);
+  const inner = nodesOf([panel === "numbers" ? own() : segmentRoom(app, zoom.box, own)]);
+  // the grid stays in its place, so that it keeps its focus and its scrolling
+  if (panel === "numbers" && room.lastChild === inner[0]) room.firstChild?.replaceWith(bar);
+  else refill(room, bar, inner);
 }
 
 /** Names an opened box, and gives it the colours of its kind and of its sides. */
@@ -148,46 +161,4 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
   const near = stopsIn(room).map((one) => ({ one, far: distance(one) }));
   const nearest = near.reduce((best, next) => (next.far < best.far ? next : best));
   if (nearest.far < Infinity) nearest.one.focus();
-}
-
-/** Fills the column with the explanation, with as many terms as it has room for. */
-function explainFitting(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement) {
-  explain(app, made, about, sentence, MOST_TERMS);
-  const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
-  const terms = about.querySelectorAll(".gfz-receipt tbody tr").length;
-  // − 1 for the line "the others"
-  if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, terms - over - 1));
-}
-
-/**
- * Fills the column with the explanation. The sentence remains the same element, so that screen readers announce
- * changes.
- */
-function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
-  const words = element("span", {}, fillIn(app, made.sentence));
-  // screen readers would announce the same text again if it were set again
-  if (sentence.textContent !== words.textContent) refill(sentence, words);
-  refill(
-    about,
-    button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
-    element("p", "gfz-place", made.name),
-    sentence,
-    made.sentence.section && element("p", "gfz-place", app.t("stage.paper", `§${made.sentence.section}`)),
-    made.remarks.map((one) => (typeof one === "string" ? element("p", "gfz-note", one) : one)),
-    made.receipt(most),
-    button(app.t("zoom.numbers"), () => showAll(app, made.cell), { className: "gfz-link" }),
-  );
-}
-
-/** Returns a sentence with its words in the colours of their sides. */
-function fillIn(app: App, { key, values }: Sentence): Child[] {
-  const parts = values.map((one) =>
-    typeof one === "object" ? element("bdi", `gfz-${one.side}`, one.word) : one,
-  );
-  return filled(app.t(key), parts);
-}
-
-/** Opens the view of all numbers at the open number, with its arithmetic. */
-function showAll(app: App, selected: Cell) {
-  app.show({ view: "numbers", selected });
 }

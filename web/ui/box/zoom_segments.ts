@@ -6,32 +6,39 @@ import { segmentOf, segmentsOf } from "../app/boxes.ts";
 import { stopButton } from "./zoom_parts.ts";
 
 import type { App } from "../app/app.ts";
-import type { Child } from "../app/types.ts";
-import type { Segment } from "../app/boxes.ts";
+import type { Child, PanelName } from "../app/types.ts";
+import type { Opened } from "./opened.ts";
 
-/**
- * Returns the content of an opened box: the bar with the segments' names and `beside`, and below the bar the open
- * segment. If the open segment is not a panel, `own()` returns the segment's content, such as the box's calculation.
- */
-export function withSegments(
+/** Returns the bar of an opened box, with the names of its segments. */
+export function segmentBar(
   app: App,
   box: string,
-  { name = "zoom.calculation", beside, own }: { name?: string; beside: Child; own: () => Child[] },
-): Child[] {
-  const open = segmentOf(app.state, box);
-  const segment = (panel: Segment | "numbers", text: string) =>
-    stopButton(`segment ${panel}`, app.t(text), () => app.show({ panel }), {
-      pressed: panel === (open ?? "numbers"),
-    });
+  { calculation = "zoom.calculation", beside, cell }: Opened,
+) {
+  const { panel } = app.state;
+  const open = panel === "numbers" ? panel : (segmentOf(app.state, box) ?? "calculation");
+  const segment = (to: PanelName, text: string) =>
+    stopButton(
+      `segment ${to}`,
+      app.t(text),
+      () => app.show({ panel: to, ...(to === "numbers" && { selected: cell }) }),
+      { pressed: to === open },
+    );
   const segments = element(
     "div",
     { class: "gfz-segments", role: "group" },
-    segment("numbers", name),
-    segmentsOf(box).map((panel) => segment(panel, `panel.${panel}`)),
+    segment("calculation", calculation),
+    segmentsOf(box).map((to) => segment(to, `panel.${to}`)),
+    segment("numbers", "stage.numbers"),
   );
-  const bar = element("div", "gfz-bar", segments, beside);
-  if (!open || !isPanel(open)) return [bar, own()];
-  return [bar, element("div", `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}`, panelOf(app, open))];
+  return element("div", "gfz-bar", segments, beside);
+}
+
+/** Returns the open segment of a box: a panel, or what `own()` returns. */
+export function segmentRoom(app: App, box: string, own: () => Child): Child {
+  const open = segmentOf(app.state, box);
+  if (!open || !isPanel(open)) return own();
+  return element("div", `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}`, panelOf(app, open));
 }
 
 /** Returns a segment that only says why it is empty. */

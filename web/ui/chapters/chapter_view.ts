@@ -67,9 +67,9 @@ export function goOn(app: App, by: 1 | -1) {
  * and on elements that use the key themselves, and not while a box or the sheet is open.
  */
 export function chapterKey(app: App, event: KeyboardEvent) {
-  const { chapter, view, zoom, sheet } = app.state;
+  const { chapter, zoom, sheet } = app.state;
   const target = event.target as Element;
-  if (!chapter || view !== "stage" || zoom || sheet || !isForPage(event)) return;
+  if (!chapter || zoom || sheet || !isForPage(event)) return;
   if (event.key === " " && target.matches("button, summary, [role=button]")) return;
   const on = [" ", "ArrowRight", "PageDown"].includes(event.key);
   if (!on && !["ArrowLeft", "PageUp"].includes(event.key)) return;

@@ -99,7 +99,7 @@ class LookView {
   #listen() {
     const app = this.#app;
     const redraw = () => this.#draw();
-    app.on(["result", "language", "view", "chapter", "act"], () => this.#begin());
+    app.on(["result", "language", "chapter", "act"], () => this.#begin());
     app.on(["layout", "theme"], redraw);
     watchSize(app.signal, this.element, redraw);
     this.#dot.addEventListener("pointerdown", (event) => {
@@ -117,8 +117,8 @@ class LookView {
   }
 
   #begin() {
-    const { result, view, chapter } = this.#app.state;
-    if (!result || view !== "stage" || chapter !== 1) return;
+    const { result, chapter } = this.#app.state;
+    if (!result || chapter !== 1) return;
     this.element.ariaBusy = "true";
     this.#app.attempt(this.#prepare);
   }

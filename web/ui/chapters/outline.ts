@@ -101,8 +101,8 @@ export function createOutline(app: App) {
   );
   const made = element("section", "gf-stage-root gfs-outline", plane);
   const isShown = () => {
-    const { view, chapter, act } = app.state;
-    return view === "stage" && chapter === 1 && act > 0;
+    const { chapter, act } = app.state;
+    return chapter === 1 && act > 0;
   };
   /** Animates a dot from the sentence to the first word that the model writes. */
   async function write() {
@@ -133,7 +133,7 @@ export function createOutline(app: App) {
     act.textContent = isWritten ? `${app.t("chapter.2")} →` : app.t("outline.act");
     refill(picture, pictureOf(app, plan, isWritten));
   }
-  app.on(["result", "chapter", "act", "view", "language", "theme", "layout"], () => {
+  app.on(["result", "chapter", "act", "language", "theme", "layout"], () => {
     const wasShown = made.contains(document.activeElement);
     draw();
     if (isShown() && !wasShown && document.activeElement === document.body)

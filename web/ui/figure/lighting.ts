@@ -24,7 +24,7 @@ async function lightOpening(app: App, translated: Translated, signal: AbortSigna
   const opening = await openingOf(app, translated, undefined, signal);
   const { state } = app;
   const isChosen = !isAsOpened(app, "heads") || (state.row ?? opening?.row) !== opening?.row;
-  if (!opening || isChosen || app.result.current !== translated || app.changed) return;
+  if (!opening || isChosen || app.result.reference !== translated) return;
   const heads = { ...state.heads };
   for (const family of FAMILIES) {
     const layers = times(layersOf(app.config, family), (layer) => {
@@ -57,19 +57,22 @@ export async function litRow(app: App) {
   return Math.min(prefixIds.length, last);
 }
 
-/** Returns a function that highlights the word and heads with which a sentence opens, once for each translation. */
+/**
+ * Returns a function that highlights the word and heads with which a sentence opens, once for each sentence. They are
+ * measured without the reader's changes, so that a link to a changed model shows the heads that its sender saw.
+ */
 export function createLighting(app: App) {
   let opened: Translated | null = null;
   let lighting = new AbortController();
   app.signal.addEventListener("abort", () => lighting.abort(), { once: true });
   return () => {
-    const { current } = app.result;
-    if (app.changed || opened === current) return;
-    opened = current;
+    const { reference } = app.result;
+    if (opened === reference) return;
+    opened = reference;
     lighting.abort(); // the sentence that is being measured has been replaced
     lighting = new AbortController();
     const { signal } = lighting;
-    const light = () => void (signal.aborted || lightOpening(app, current, signal).catch(() => {}));
+    const light = () => void (signal.aborted || lightOpening(app, reference, signal).catch(() => {}));
     if (app.state.sentence in app.payload.openings) return light();
     const timer = setTimeout(light, REST); // measuring takes seconds
     signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the trace in memory

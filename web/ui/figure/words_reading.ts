@@ -63,7 +63,7 @@ export interface WordsReading extends NextWord {
   /** The open number of the last vector; null if the reader has chosen none. */
   part: { at: number; made: Explanation } | null;
   /** The products and the bias that sum to the open word's logit, and notes on the reader's changes. */
-  made: Pick<Explanation, "parts" | "notes">;
+  made: Explanation | Pick<Explanation, "parts" | "notes">;
   /** The inputs of the softmax, which are the logits unless a mistake changes them; and the symbol of these inputs. */
   scores: Float32Array;
   symbol: string;
@@ -197,7 +197,7 @@ async function madeOf(app: App, row: number, { id, logit, matrix }: Rival, vecto
     const [made, after] = await Promise.all(
       ["logits", "log_probs"].map((name) => arithmetic(app, name, [row, id])),
     );
-    return { parts: made.parts, notes: [...new Set([...made.notes, ...after.notes])] };
+    return { ...made, notes: [...new Set([...made.notes, ...after.notes])] };
   }
   const parts: Part[] = Array.from(vector, (left, i) => ({
     label: String(i),

@@ -60,7 +60,7 @@ export function openBox(app: App, { pen, act }: FigureView, box: string) {
   const name = pen && openableName(box, pen.numbers);
   if (!name) return; // addresses may name boxes that cannot be opened
   const { row, source } = pen.numbers;
-  app.show({ zoom: { box: name, key: null }, panel: "numbers", row, sourceWord: source });
+  app.show({ zoom: { box: name, key: null }, panel: "calculation", row, sourceWord: source });
 }
 
 /** Highlights the box above or below; above the encoder is cross-attention. */

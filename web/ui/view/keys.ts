@@ -163,11 +163,13 @@ export class Keys {
 
   #escape(event: KeyboardEvent) {
     const app = this.#app;
-    const { zoom, sheet, second } = app.state;
-    const isInDialog = (event.target as Element).closest("dialog"); // Escape closes the dialog only
+    const { zoom, sheet, second, panel } = app.state;
+    // Escape closes only the dialog, and only empties a search
+    const isInDialog = (event.target as Element).closest("dialog, [type=search]:not(:placeholder-shown)");
     const isOpen = (zoom || sheet || second) && !isInDialog;
     if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.#root.hidden) return;
     event.preventDefault(); // Escape must not end lecture mode or Play as well
+    if (zoom && panel === "numbers") return app.show({ panel: "calculation" });
     app.show(zoom ? { zoom: null } : sheet ? { sheet: false } : { second: null });
     this.#figure.svg.focus();
   }
@@ -185,17 +187,17 @@ export class Keys {
    * nothing is open.
    */
   #typesOn(event: KeyboardEvent) {
-    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
+    const { chapter, lecture, zoom, sheet } = this.#app.state;
     const { key, target } = event;
     const isHere = this.#root.contains(target as Node) || (target === document.body && this.#app.address());
-    const isFree = view === "stage" && !(chapter || lecture || zoom || sheet);
+    const isFree = !(chapter || lecture || zoom || sheet);
     return isFree && isHere && isForPage(event) && key !== "f" && /^\p{L}$/u.test(key);
   }
 
   /** Returns whether keys outside the figure control Play: while it plays, and in lecture mode. */
   #playsOn({ key, target, defaultPrevented }: KeyboardEvent) {
-    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
-    if (chapter || view !== "stage" || zoom || sheet || defaultPrevented) return false;
+    const { chapter, lecture, zoom, sheet } = this.#app.state;
+    if (chapter || zoom || sheet || defaultPrevented) return false;
     const isButton = key === " " && (target as Element).matches("button, summary, [role=button]");
     return !isButton && (lecture || (this.#player.act !== null && key !== " "));
   }

@@ -26,8 +26,8 @@ export function followLecture(app: App, root: HTMLElement) {
   const left = () => isWhole && !document.fullscreenElement && app.show({ lecture: false });
   document.addEventListener("fullscreenchange", left, { signal });
   const key = (event: KeyboardEvent) => {
-    const { view, zoom, sheet, lecture } = app.state;
-    if (view !== "stage" || !isForPage(event)) return;
+    const { zoom, sheet, lecture } = app.state;
+    if (!isForPage(event)) return;
     if (event.key === "f") app.show({ lecture: !lecture });
     else if (event.key === "Escape" && lecture && !zoom && !sheet) app.show({ lecture: false });
     else return;

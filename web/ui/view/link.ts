@@ -138,10 +138,10 @@ function linkState(app: App) {
   for (const [key, value] of Object.entries(changes)) {
     if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(changes.masks) : value;
   }
-  const { view, zoom, sheet } = app.state;
+  const { zoom, sheet } = app.state;
   const isOpen: Partial<Record<keyof Selection, boolean>> = {
     panel: sheet || zoom !== null,
-    selected: view === "numbers" || zoom !== null,
+    selected: zoom !== null,
   };
   for (const key of LINKED)
     if (isOpen[key] !== false) state[key] = unless(app.state[key], starts.get(app)?.[key]);
@@ -188,7 +188,6 @@ const isFlag = (value: unknown) => typeof value === "boolean";
 const CHECKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
-  view: (value) => ["stage", "numbers"].includes(value),
   row: (value) => isPlace(value),
   sourceWord: (value) => isPlace(value),
   box: (value) => /^(en|de)coder\.[a-z_.]{1,40}$/.test(value),
@@ -202,7 +201,7 @@ const CHECKS = {
     typeof value.text === "string" &&
     engine.live !== false &&
     (value.step === undefined || checkpointSteps(payload).includes(value.step)),
-  panel: (value, app) => app.panels.includes(value) || boxOfPanel(app.config, value) !== null,
+  panel: (value, app) => [...app.panels, "numbers"].includes(value) || boxOfPanel(app.config, value) !== null,
   heads: (value, { config, state }) =>
     Object.keys(state.heads).every((id: string) => {
       const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
@@ -213,7 +212,7 @@ const CHECKS = {
 } satisfies Partial<Record<keyof Selection, (value: any, app: App) => boolean>>;
 const LINKED = Object.keys(CHECKS) as (keyof typeof CHECKS)[];
 /** The fields whose values are texts; the values of all other fields are JSON. */
-const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "task"];
+const TEXTS = ["text", "source", "prefix", "language", "theme", "box", "panel", "task"];
 
 /** Returns the state that a hash describes; throws if the hash is invalid. */
 function parsedHash(app: App, hash: string) {
@@ -230,14 +229,12 @@ function parsedHash(app: App, hash: string) {
   return state;
 }
 
-/** Opens the view that shows the linked parts, for addresses that do not name a view. */
+/** Opens the box or the sheet that shows the linked panel, for addresses that do not say where it is. */
 function open({ config }: App, { ui }: Linked) {
   const { panel } = ui;
   const box = panel && !ui.zoom && boxOfPanel(config, panel);
-  if (box) Object.assign(ui, { zoom: box, view: "stage", sheet: false });
-  else if (ui.zoom || ui.chapter) return;
-  else if (panel && panel !== "numbers") Object.assign(ui, { view: "stage", sheet: true });
-  else if (ui.selected || panel) ui.view = "numbers";
+  if (box) Object.assign(ui, { zoom: box, sheet: false });
+  else if (panel && panel !== "numbers" && !ui.zoom && !ui.chapter) ui.sheet = true;
 }
 
 /** Copies a field of the hash, which may contain anything, into the state. Changes are checked together at the end. */
@@ -272,6 +269,8 @@ async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   if ((ui.sourceWord ?? 0) >= sourceTokens.length) throw new Error("sourceWord");
   const looks = { ...app.state, ...starts.get(app), ...ui };
   if (ui.selected) looks.selected = await cellOf(app, ui.selected);
+  if (!ui.zoom && (looks.selected || ui.panel === "numbers"))
+    Object.assign(looks, app.selectionAt(looks.selected ?? (await enteredCell(app))));
   app.show(linkedSelection(looks));
 }
 

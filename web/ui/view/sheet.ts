@@ -26,10 +26,10 @@ export function createSheet(app: App, said: HTMLElement) {
     body,
   );
   function fill() {
-    const { sheet, view } = app.state;
-    const panel = app.state.panel === "numbers" ? "changes" : app.state.panel; // no panel has been chosen yet
+    const { sheet } = app.state;
+    const panel = app.state.panel === "calculation" ? "changes" : app.state.panel; // no panel has been chosen yet
     const wasHidden = made.hidden;
-    made.hidden = !sheet || view !== "stage" || !isPanel(panel);
+    made.hidden = !sheet || !isPanel(panel);
     if (!isPanel(panel) || made.hidden) return;
     named(close, app.t("stage.sheet.close"));
     made.ariaLabel = app.t(`panel.${panel}`);
@@ -37,7 +37,7 @@ export function createSheet(app: App, said: HTMLElement) {
     refill(
       names,
       app.panels
-        .filter((one) => one !== "numbers" && !boxOfPanel(app.config, one))
+        .filter((one) => !boxOfPanel(app.config, one))
         .map((one) =>
           button(app.t(`panel.${one}`), () => app.show({ panel: one }), {
             pressed: one === panel,
@@ -62,7 +62,7 @@ export function createSheet(app: App, said: HTMLElement) {
     if (body.firstChild !== content) refill(body, content);
     if (wasHidden) title.focus();
   }
-  app.on(["sheet", "panel", "view", "language", "result"], fill);
+  app.on(["sheet", "panel", "language", "result"], fill);
   made.hidden = true;
   fill();
   const begin = () => void panelOf(app, "changes"); // its undo history starts with the page

@@ -32,7 +32,6 @@ const SHOWN: (keyof State)[] = [
   "layout",
   "theme",
   "language",
-  "view",
   "chapter",
   "act",
   "temperature",
@@ -141,8 +140,8 @@ class StageView {
   }
 
   #redraw() {
-    const { view, chapter } = this.#app.state;
-    if (!this.#hasBegun || view !== "stage" || chapter === 1) return; // a hidden stage has no width to draw in
+    const { chapter } = this.#app.state;
+    if (!this.#hasBegun || chapter === 1) return; // a hidden stage has no width to draw in
     this.#draw().then(
       () => this.#light(),
       (error) => this.#app.complain(messageOf(error)),

@@ -2,6 +2,7 @@
 import { openNew } from "../box/changes/new_sentence.ts";
 import { button, closeMenu, element, letArrowsMove, menu, named, pill, refill } from "../app/dom.ts";
 import { savingButtons } from "../box/take_away.ts";
+import { enteredCell } from "../box/numbers/cells.ts";
 import { parityText } from "../figure/choices.ts";
 import { exampleChips } from "../figure/examples.ts";
 import { sentenceField } from "./field.ts";
@@ -131,7 +132,7 @@ export class Tools {
       app.engine.live !== false && button(app.t("second.title"), compare),
       button(app.t("vocabulary.title"), () => app.show({ sheet: true, panel: "vocabulary" })),
       button(app.t("lecture.title"), () => app.show({ lecture: true })),
-      button(app.t("stage.numbers"), () => app.show({ view: "numbers" })),
+      button(app.t("stage.numbers"), async () => app.select(await enteredCell(app))),
       button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
       button(app.t("page.theme"), () => app.show({ theme: app.state.theme === "dark" ? "light" : "dark" })),
       savingButtons(app, "figure-1", () => this.#around.picture(), saved),

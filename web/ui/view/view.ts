@@ -3,7 +3,6 @@ import { createApp, messageOf } from "../app/app.ts";
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { element, refill, watchSize } from "../app/dom.ts";
 import { claimLink, keepLink } from "./link.ts";
-import { createNumbers } from "../box/numbers/page.ts";
 import { createLook } from "../chapters/look.ts";
 import { followChapters, welcome } from "../chapters/chapter_view.ts";
 import { followLecture } from "./lecture.ts";
@@ -110,10 +109,9 @@ function build(root: HTMLElement, app: App) {
     const page = document.documentElement;
     // a page without this attribute belongs to another program
     if (page.hasAttribute("data-explorer")) page.lang = root.lang;
-    root.dataset.view = app.state.view;
   };
   dress();
-  app.on(["theme", "language", "view"], dress); // before the pictures, which read the theme's colours
+  app.on(["theme", "language"], dress); // before the pictures, which read the theme's colours
   const redress = () => {
     dress();
     app.layOut();
@@ -123,13 +121,13 @@ function build(root: HTMLElement, app: App) {
   const scene = createLook(app, (lit) => app.show({ chapter: 1, act: 1, ...lit }));
   const outline = createOutline(app);
   const choose = () => {
-    const { view, chapter, act } = app.state;
-    figure.element.hidden = view !== "stage" || chapter === 1;
-    scene.hidden = view !== "stage" || chapter !== 1 || act > 0;
-    outline.hidden = view !== "stage" || chapter !== 1 || act === 0;
+    const { chapter, act } = app.state;
+    figure.element.hidden = chapter === 1;
+    scene.hidden = chapter !== 1 || act > 0;
+    outline.hidden = chapter !== 1 || act === 0;
   };
   choose();
-  app.on(["view", "chapter", "act"], choose);
+  app.on(["chapter", "act"], choose);
   const problems = element("p", { class: "gf-error", role: "alert", hidden: true });
   app.on(["problem"], ({ problem }) => {
     problems.textContent = problem;
@@ -138,7 +136,7 @@ function build(root: HTMLElement, app: App) {
   refill(root, element("div", "gf-problem", problems), figure.element, scene, outline);
   watchWidth(root, app);
   return () => {
-    root.append(createNumbers(app), createTask(app));
+    root.append(createTask(app));
     figure.begin();
     followChapters(app);
     followLecture(app, root);

@@ -1,10 +1,8 @@
-// Chooses cells for the view of all numbers: the first cell when a tensor is opened, and the matching cell of another
-// tensor.
+// Opens numbers: the first cell of a tensor, and the matching cell of another tensor.
 import { largestPlace } from "../../../engine/tensor.ts";
 import { hasHeads } from "../../../engine/model.ts";
 import { FAMILIES, attentionName } from "../../app/heads.ts";
 import { litRow } from "../../figure/lighting.ts";
-
 import { rowAt } from "../zoom_parts.ts";
 
 import type { Cell, Tensor } from "../../../engine/types.ts";
@@ -24,9 +22,9 @@ export async function enteredCell(app: App, name?: string): Promise<Cell> {
   return { name: point, index: [...row, largestPlace(rowAt(tensor, row))] };
 }
 
-/** Shows all numbers of a tensor. */
+/** Opens a tensor at the largest number of the highlighted row. */
 export function openTensor(app: App, name: string) {
-  return app.attempt(async () => app.show({ view: "numbers", selected: await enteredCell(app, name) }));
+  return app.attempt(async () => app.select(await enteredCell(app, name)));
 }
 
 /** Returns an index in which each entry is clipped to the shape. */

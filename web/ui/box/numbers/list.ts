@@ -1,5 +1,5 @@
-// A list of all tensors of the model, grouped by part. Typing keeps the tensors whose name or meaning contains every
-// typed word.
+// A list of the open box's tensors, or of all tensors of the model, grouped by part. Typing keeps the tensors whose name
+// or meaning contains every typed word.
 import { hasHeads } from "../../../engine/model.ts";
 import { button, element, letArrowsMove, refill } from "../../app/dom.ts";
 import { groupName, lastOf, meaningOf } from "./worked.ts";
@@ -11,7 +11,9 @@ export function createList(app: App, open: (name: string) => void) {
   const field = element("input", { type: "search", spellcheck: false, autocomplete: "off" });
   const rows = element("div", "gfn-names");
   const none = element("p", { class: "gfn-quiet", role: "status" });
-  const made = element("nav", "gfn-list", field, none, rows);
+  const whole = button("", () => ((isWhole = !isWhole), draw(shown)), { className: "gfz-link" });
+  const made = element("nav", "gfn-list", field, none, rows, whole);
+  let isWhole = false;
   const stops = () => [...rows.querySelectorAll<HTMLElement>("button")];
   letArrowsMove(rows, stops);
   field.addEventListener("input", () => draw(shown));
@@ -32,7 +34,12 @@ export function createList(app: App, open: (name: string) => void) {
     made.ariaLabel = app.t("numbers.tensors");
     field.ariaLabel = app.t("numbers.find");
     field.placeholder = app.t("numbers.find");
-    const groups = groupsOf(app, field.value.toLowerCase().split(/\s+/).filter(Boolean), name, open);
+    const typed = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    whole.hidden = typed.length > 0;
+    whole.textContent = app.t(isWhole ? "numbers.ofBox" : "numbers.tensors");
+    const box = isWhole || typed.length > 0 ? null : app.boxOf(name);
+    const names = app.result.current.trace.names.filter((one) => !box || app.boxOf(one) === box);
+    const groups = groupsOf(app, names, typed, name, open);
     none.textContent = groups.size ? "" : app.t("numbers.none");
     refill(
       rows,
@@ -50,14 +57,14 @@ export function createList(app: App, open: (name: string) => void) {
   return { element: made, draw };
 }
 
-/** Returns the tensors that have all typed words as buttons, by part of the model. `name`: the tensor that is open. */
-function groupsOf(app: App, typed: string[], name: string, open: (name: string) => void) {
+/**
+ * Returns those of the tensors that have all typed words, as buttons, by part of the model. `name`: the tensor that is
+ * open.
+ */
+function groupsOf(app: App, names: string[], typed: string[], name: string, open: (name: string) => void) {
   const groups = new Map<string, HTMLElement[]>();
-  const all = app.result.current.trace.names.toReversed().map((one) => {
-    const [group, about] = [
-      groupName(app, one.slice(0, Math.max(0, one.lastIndexOf(".")))),
-      meaningOf(app, one),
-    ];
+  const all = names.toReversed().map((one) => {
+    const [group, about] = [groupName(app, one), meaningOf(app, one)];
     return { one, group, about, called: `${one} ${group}` };
   });
   const having = (textOf: (one: (typeof all)[number]) => string) =>
@@ -65,7 +72,7 @@ function groupsOf(app: App, typed: string[], name: string, open: (name: string) 
   const called = having((one) => one.called);
   const found = called.length ? called : having((one) => `${one.called} ${one.about}`);
   for (const { one, group, about } of found) {
-    const size = element("span", {}, shapeOf(app, one).join(" × "));
+    const size = element("span", {}, sizeOf(app, one).join(" × "));
     const row = button(
       [element("code", {}, lastOf(one)), size, element("small", {}, about)],
       () => open(one),
@@ -78,7 +85,7 @@ function groupsOf(app: App, typed: string[], name: string, open: (name: string) 
 }
 
 /** Returns a tensor's shape without computing it. */
-export function shapeOf(app: App, name: string) {
+export function sizeOf(app: App, name: string) {
   const { config } = app;
   const { rows, columns } = app.labels(name);
   const last = lastOf(name);

@@ -1,77 +1,51 @@
-// The view of all numbers: the list of tensors, one matrix of a tensor as a grid, and the arithmetic of the chosen
-// number.
+// A box as a grid of all its numbers: the list of tensors, one matrix of a tensor, and its heads.
 import { arithmetic } from "../../../engine/arithmetic.ts";
 import { hasHeads } from "../../../engine/model.ts";
 import { numberText, percentText } from "../../../engine/number_text.ts";
 import { messageOf } from "../../app/app.ts";
 import { button, element, letArrowsMove, refill } from "../../app/dom.ts";
-import { headsWith } from "../../app/heads.ts";
-import { latestOnly } from "../../app/latest.ts";
+import { cellCode, receiptOf } from "../receipt.ts";
 import { pictureSvg, savingButtons } from "../take_away.ts";
-import { enteredCell, inside, indexIn } from "./cells.ts";
+import { enteredCell, inside, indexIn, openTensor } from "./cells.ts";
+import { rowAt } from "../zoom_parts.ts";
 import { createGrid } from "./grid.ts";
 import { createHeads } from "./head_row.ts";
-import { createList, shapeOf } from "./list.ts";
+import { createList, sizeOf } from "./list.ts";
 import { pictureOf } from "./picture.ts";
 import { createVocabulary } from "./vocabulary.ts";
-import { cellCode, meaningOf, workedNumber } from "./worked.ts";
+import { meaningOf, lastOf, placeText, roundingOf, told } from "./worked.ts";
 
-import type { Cell, Explanation, Tensor } from "../../../engine/types.ts";
+import type { Cell, Tensor } from "../../../engine/types.ts";
 import type { App } from "../../app/app.ts";
-import type { State } from "../../app/state.ts";
-import type { Child, Selection } from "../../app/types.ts";
+import type { Child } from "../../app/types.ts";
+import type { Opened } from "../opened.ts";
 import type { Picture } from "./picture.ts";
-import type { Walk } from "./worked.ts";
 
-interface Made {
-  cell: Cell;
-  tensor: Tensor;
-  /** The arithmetic, or a text that says why there is no arithmetic. */
-  made: Explanation | string;
-}
-
-const DRAWN: (keyof State)[] = [
-  "result",
-  "selected",
-  "view",
-  "language",
-  "theme",
-  "layout",
-  "order",
-  "contrast",
-];
 const TABLE_CELLS = 1500;
-/** The parts of the state that this view changes and that are restored when the reader returns to the figure. */
-const KEPT = ["selected", "heads", "panel"] as const;
 
-/** Returns the view; it is hidden while the figure is shown. */
+/** Returns a function that opens a box as a grid; `own`: the box as a calculation. */
 export function createNumbers(app: App) {
   const view = new NumbersView(app);
-  return view.element;
+  return (own: Opened) => view.open(own);
 }
 
 class NumbersView {
   #app: App;
-  #walk: Walk = { trail: [], all: false };
   #asTable = false;
-  /** The page's state before this view was opened, and the element that had the focus. */
-  #before: Partial<Selection> = {};
-  #focus: Element | null = null;
   #drawn: Picture | null = null;
-  #back = button("", () => this.#leave(), { className: "gfn-pill" });
+  #open: Cell = { name: "logits", index: [] };
+  #shown: (() => void) | null = null;
   #said = element("div", { class: "gfn-said", role: "group" });
-  #title = element("h2", { tabindex: "-1" });
-  #about = element("p", "gfn-note");
+  #title = element("h3", { tabindex: "-1" });
+  #about = element("p", "gfz-note");
   #tools = element("p", { class: "gfn-tools", role: "group" });
   #table = element("div");
   #told = element("p", "gfn-told");
-  #sum = element("aside", "gfn-sum");
   #list;
   #grid;
   #heads;
   #words;
-  #draw: () => Promise<void>;
-  element: HTMLElement;
+  #element: HTMLElement;
 
   constructor(app: App) {
     this.#app = app;
@@ -80,134 +54,69 @@ class NumbersView {
       (words) => (this.#told.textContent = words),
       (row, column) => this.#choose([row, this.#drawn?.ids[column] ?? column]),
     );
-    this.#heads = createHeads(app, (head) =>
-      this.#choose([head, ...(app.state.selected?.index.slice(1) ?? [])]),
-    );
-    this.#words = createVocabulary(app, () => void this.#draw());
-    this.#draw = latestOnly(
-      app.signal,
-      () => this.#read(),
-      (made) => made && this.#show(made),
-    );
+    this.#heads = createHeads(app, (head) => this.#choose([head, ...this.#open.index.slice(1)]));
+    this.#words = createVocabulary(app, () => this.#shown?.());
     const room = element("div", "gfn-room", this.#grid.element, this.#table);
-    const tensor = element(
-      "div",
-      "gfn-tensor",
-      this.#title,
-      this.#about,
-      this.#tools,
-      this.#words.element,
-      room,
-      this.#told,
-      this.#heads.element,
-    );
-    this.element = element(
-      "section",
-      "gf-stage-root gfn",
-      element("header", {}, this.#back, this.#said),
-      this.#list.element,
-      tensor,
-      this.#sum,
-    );
+    const { element: words } = this.#words;
+    const parts = [this.#title, this.#about, this.#tools, words, room, this.#told, this.#heads.element];
+    this.#element = element("div", "gfn", this.#list.element, element("div", "gfn-tensor", parts));
     letArrowsMove(this.#tools);
-    letArrowsMove(this.#sum, () => [...this.#sum.querySelectorAll<HTMLElement>("button")]);
-    app.on([...KEPT, "view"], (state) => {
-      if (state.view === "stage") this.#before = Object.fromEntries(KEPT.map((key) => [key, state[key]]));
-    });
-    app.on(["view"], ({ view }) => this.#enter(view === "numbers"));
-    app.on(DRAWN, () => void this.#draw());
-    const escape = (event: KeyboardEvent) => {
-      // in a search field with text, Escape only empties the field
-      const isSearch = (event.target as Element).matches("input:not(:placeholder-shown)");
-      if (event.key !== "Escape" || event.defaultPrevented || isSearch || app.state.view !== "numbers")
-        return;
-      event.preventDefault();
-      this.#leave();
-    };
-    window.addEventListener("keydown", escape, { signal: app.signal });
-    this.#enter(app.state.view === "numbers");
-    void this.#draw();
   }
 
-  #enter(isOpen: boolean) {
-    if (this.element.hidden !== isOpen) return;
-    this.element.hidden = !isOpen;
-    if (!isOpen) return (this.#focus as HTMLElement | null)?.focus?.({ preventScroll: true });
-    this.#focus = document.activeElement;
-    this.#title.focus({ preventScroll: true });
-  }
-
-  /** Returns to the figure as it was before this view. */
-  #leave() {
-    this.#app.show({ view: "stage", ...this.#before });
-  }
-
-  // Showing
-
-  async #read(): Promise<Made | null> {
+  async open(own: Opened): Promise<Opened> {
     const app = this.#app;
-    const { view, selected } = app.state;
-    if (view !== "numbers") return null;
-    const name = selected?.name;
-    const tensor = await app.value(name ?? "logits");
-    const cell = selected
-      ? { name: selected.name, index: inside(selected.index, tensor.shape) }
-      : await enteredCell(app);
-    if (!selected || cellCode(cell) !== cellCode(selected)) {
-      // the chosen cell may lie outside a new, shorter sentence
-      if (app.state.selected === selected) app.show({ selected: cell });
-      return null;
-    }
-    const made = await arithmetic(app, cell.name, cell.index).catch(messageOf);
-    return { cell, tensor, made };
+    const { selected } = app.state;
+    const cell = selected ?? (own.cell.index.length > 0 ? own.cell : await enteredCell(app, own.cell.name));
+    const tensor = await app.value(cell.name);
+    const { name, index } = { ...cell, index: inside(cell.index, tensor.shape) };
+    const open = (this.#open = { name, index });
+    // the chosen cell may lie outside a new, shorter sentence
+    if (selected && cellCode(open) !== cellCode(selected)) app.show({ selected: open });
+    const made = await arithmetic(app, name, index).catch(messageOf);
+    const isKnown = typeof made !== "string";
+    const result = isKnown ? made.result : rowAt(tensor, index.slice(0, -1))[index[index.length - 1]];
+    const code = `${lastOf(name)}[${index.join(", ")}] = ${numberText(result, 4)}`;
+    return {
+      ...own,
+      place: cellCode(open),
+      name: placeText(app, open),
+      sentence: told(app, open, result),
+      remarks: [element("p", "gfz-note", element("code", {}, code)), isKnown ? made.notes : [made]].flat(),
+      cell: open,
+      receipt: isKnown ? receiptOf(made, roundingOf(app, made)) : null,
+      made: isKnown ? made : null,
+      beside: this.#said,
+      panel: () => {
+        this.#shown = () => this.#show(open, tensor);
+        this.#shown();
+        return this.#element;
+      },
+    };
   }
 
-  #show({ cell, tensor, made }: Made) {
+  #show(cell: Cell, tensor: Tensor) {
     const app = this.#app;
     const { name } = cell;
-    this.#back.textContent = app.t("stage.back");
-    this.element.ariaLabel = app.t("stage.numbers");
     this.#said.ariaLabel = app.t("page.sentence");
     refill(
       this.#said,
-      saidOf(app, (first) => void app.attempt(() => this.#openTensor(first))),
+      saidOf(app, (first) => void openTensor(app, first)),
     );
-    // lets Tab reach the text only if it scrolls
-    this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1;
     const words = name === "logits" || name === "log_probs" ? this.#words.shown(tensor, cell.index[1]) : null;
     this.#words.element.hidden = !words;
-    refill(this.#title, element("code", {}, name), " ", element("span", {}, shapeOf(app, name).join(" × ")));
+    refill(this.#title, element("code", {}, name), " ", element("span", {}, sizeOf(app, name).join(" × ")));
     this.#about.textContent = `${meaningOf(app, name)}${words ? recordedText(app) : ""}`;
     const picture = pictureOf(app, cell, tensor, words);
     this.#drawn = picture;
     const isEmpty = picture.columns.length === 0; // no word matches the search
     this.#grid.element.hidden = this.#asTable || isEmpty;
     this.#told.hidden = this.#grid.element.hidden;
-    if (!this.#grid.element.hidden) this.#grid.draw(picture);
     refill(this.#table, this.#asTable && !isEmpty && tableOf(app, picture));
     this.#fillTools(picture, cell);
     this.#list.draw(name);
     void app.attempt(() => this.#heads.draw(cell, tensor));
-    this.#showSum(cell, made);
-  }
-
-  #showSum(cell: Cell, made: Explanation | string) {
-    const app = this.#app;
-    const { trail } = this.#walk;
-    // a cell that was not reached through an operand begins a new trail
-    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [cell];
-    const hadFocus = this.#sum.contains(document.activeElement);
-    const redraw = () => void this.#draw();
-    this.#sum.ariaLabel = app.t("panel.numbers");
-    refill(
-      this.#sum,
-      typeof made === "string"
-        ? element("p", "gf-error", made)
-        : workedNumber(app, made, this.#walk, (to) => this.#follow(to), redraw),
-    );
-    const stops = [...this.#sum.querySelectorAll<HTMLElement>("button")];
-    stops.forEach((one, at) => (one.tabIndex = at ? -1 : 0));
-    if (hadFocus) this.#sum.querySelector<HTMLElement>("h3")?.focus({ preventScroll: true });
+    // once the room is on the page, and so has a width
+    queueMicrotask(() => this.#grid.element.hidden || this.#grid.draw(picture));
   }
 
   #fillTools(picture: Picture, { name, index }: Cell) {
@@ -216,7 +125,7 @@ class NumbersView {
     const isShare = name.endsWith(".weights");
     const table = () => {
       this.#asTable = !this.#asTable;
-      void this.#draw();
+      this.#shown?.();
     };
     const file = hasHeads(app.config, name) ? `${name}.${index[0]}` : name;
     refill(
@@ -227,11 +136,11 @@ class NumbersView {
           title: app.t("map.contrast.title"),
           pressed: app.state.contrast,
         }),
-      savingButtons(app, file, () => pictureSvg(app, picture, this.element)).slice(0, 2),
+      savingButtons(app, file, () => pictureSvg(app, picture, this.#element)).slice(0, 2),
     );
     const stops = [...this.#tools.children] as HTMLElement[];
     for (const one of stops) {
-      one.className = "gfn-pill";
+      one.className = "gfs-pill";
       one.tabIndex = one === stops[Math.max(0, hadFocus)] ? 0 : -1;
     }
     if (hadFocus >= 0) stops[hadFocus]?.focus();
@@ -239,35 +148,15 @@ class NumbersView {
 
   // The reader's actions
 
-  /** Opens an operand of the shown number, or an earlier number of the trail. */
-  #follow(cell: Cell) {
-    const { trail } = this.#walk;
-    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [...trail, cell];
-    this.#select(cell);
-  }
-
-  /** Chooses a number of the shown tensor by its last two indices. */
+  /** Chooses a number of the shown tensor by its last indices. */
   #choose(index: number[]) {
-    const { selected } = this.#app.state;
-    if (selected)
-      this.#select({
-        name: selected.name,
-        index: [...selected.index.slice(0, selected.index.length - index.length), ...index],
-      });
+    const { name, index: shown } = this.#open;
+    this.#app.select({ name, index: [...shown.slice(0, shown.length - index.length), ...index] });
   }
 
   /** Opens a tensor at the current word and head. */
   async #openTensor(name: string) {
-    const { selected } = this.#app.state;
-    const tensor = await this.#app.value(name);
-    this.#select(
-      selected ? { name, index: indexIn(name, tensor, selected) } : await enteredCell(this.#app, name),
-    );
-  }
-
-  #select({ name, index }: Cell) {
-    const heads = headsWith(this.#app.state.heads, name, index[0]);
-    this.#app.show({ selected: { name, index }, heads });
+    this.#app.select({ name, index: indexIn(name, await this.#app.value(name), this.#open) });
   }
 }
 
