@@ -56,7 +56,10 @@ def test_the_list_has_the_tensors_of_the_box_and_unfolds_to_all(shown):
 
 def test_every_tensor_opens_in_its_box_at_the_third_depth(shown):
     for name in shown.evaluate("glassformer.points()"):
-        shown.evaluate("(name) => glassformer.app.value(name).then(({shape}) => glassformer.app.select({name, index: shape.map(() => 0)}))", name)
+        shown.evaluate(
+            "(name) => glassformer.app.value(name).then(({shape}) => glassformer.app.select({name, index: shape.map(() => 0)}))",
+            name,
+        )
         until(shown, f"document.querySelector('.gfn h3 code')?.textContent === {json.dumps(name)}")
         box = shown.evaluate("glassformer.app.state.zoom.box")
         assert shown.locator(f".gfs-map [data-box='{box}'][stroke-width='8']").count() == 1, (name, box)
@@ -147,7 +150,10 @@ def test_the_grid_is_the_third_depth_of_a_box_and_escape_leads_up_again(make_tra
     assert page.get_by_role("grid").evaluate("(grid) => grid === document.activeElement")
     page.keyboard.press("Escape")
     page.locator(".gfz-rows").wait_for()  # the calculation, at the word and key of the number
-    assert page.evaluate("[glassformer.app.state.sourceWord, glassformer.app.state.zoom]") == [3, {"box": SELF, "key": 3}]
+    assert page.evaluate("[glassformer.app.state.sourceWord, glassformer.app.state.zoom]") == [
+        3,
+        {"box": SELF, "key": 3},
+    ]
     page.keyboard.press("Escape")
     until(page, "glassformer.app.state.zoom === null")
 

@@ -299,30 +299,25 @@ def test_a_click_on_the_written_word_turns_the_look_and_the_next_leads_on(explor
     assert shown(page) == pytest.approx([turn["word"], turn["rival"]], abs=1e-4)
     assert pill(page) != before
     page.locator(".gf-ray-pill").click()
-    until(page, "document.querySelector('.gfs-outline-act')?.checkVisibility()")
+    page.locator(".gfs-outline").get_by_text("Softmax").wait_for()
     assert page.evaluate("Object.keys(glassformer.app.changes.overrides).length") == 1
 
 
 def test_the_outline_carries_what_the_reader_has_turned(explore, turnable):
     page = opened(explore, turnable)
     turn = opening(page)["turn"]
-    carried = page.locator(".gfs-outline-lead + p")
     page.locator(f"[data-place='{turn['to']}']").click()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
     rest(page)
     page.get_by_role("button", name="See the whole figure").click()
-    said = carried.inner_text()
-    assert f"by hand: “{page.evaluate('glassformer.app.result.current.targetTokens')[opening(page)['row']]}”" in said
-    old, new = (
-        page.evaluate(f"glassformer.app.result.{one}.outputTokens.filter((token) => token !== '<eos>')")
-        for one in ("reference", "current")
-    )
-    gone = carried.locator("s").all_inner_texts()
-    assert gone == [word for word, now in zip(old, new, strict=True) if word != now]
-    words = carried.evaluate("(one) => [...one.querySelectorAll('s')].map((old) => old.remove()) && one.innerText")
-    assert words.partition("It now writes: ")[2].split() == new
-    page.evaluate("glassformer.reset()")
-    until(page, "!document.querySelector('.gfs-outline-lead + p').innerText")
+    page.get_by_role("heading", name="This is the Transformer.").wait_for()
+    token = page.evaluate("glassformer.app.result.current.targetTokens")[opening(page)["row"]]
+    assert f"by hand: “{token}”" in page.locator(".gfs-paper").inner_text()
+    new = page.evaluate("glassformer.app.result.current.text")
+    assert page.locator(".gfs-more-text").inner_text().endswith(f"It now writes: {new}")
+    page.get_by_role("button", name="Let go").click()
+    until(page, "!document.querySelector('.gfs-paper').innerText")
+    assert "now writes" not in page.locator(".gfs-more-text").inner_text()
 
 
 def test_the_title_asks_about_no_word_that_is_not_on_the_screen(explore, make_translator):

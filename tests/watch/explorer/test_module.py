@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 366_300
-LARGEST_STYLES = 51_400
+LARGEST = 366_000
+LARGEST_STYLES = 50_700
 WEB = Path(__file__).parents[3] / "web"
 
 

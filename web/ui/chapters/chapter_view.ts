@@ -188,12 +188,17 @@ export async function guided(
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
   const key = `chapter.${act.id}`;
   const exists = (one: string) => app.t(one) !== one;
+  const varied = (one: string) =>
+    found.variant && exists(`${one}.${found.variant}`) ? `${one}.${found.variant}` : one;
   const said = (one: string) => spoken(saidWith(app, one, act.box || app.state.box, numbers, found.values));
   return {
     kicker,
-    sentence: said(found.variant === OWN ? "" : found.variant ? `${key}.${found.variant}` : key),
+    sentence: said(found.variant === OWN ? "" : varied(key)),
     more: [
-      found.more !== false && exists(`${key}.more`) && found.variant !== "unknown" && said(`${key}.more`),
+      found.more !== false &&
+        exists(`${key}.more`) &&
+        found.variant !== "unknown" &&
+        said(varied(`${key}.more`)),
       " ",
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],

@@ -5,7 +5,7 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
 import { FAMILIES, placeIn } from "../app/heads.ts";
-import { probabilityWords, temperatureText, timesText, tokenName } from "../app/wording.ts";
+import { languageNames, probabilityWords, temperatureText, timesText, tokenName } from "../app/wording.ts";
 import { openingOf } from "../figure/opening.ts";
 import { areShares, hidesLater } from "../figure/sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
@@ -77,7 +77,10 @@ const about = (
 ): Act => ({ id, box, lit: [box, ...beside], risen: { encoder, decoder }, found });
 
 export const CHAPTERS: Chapter[] = [
-  { acts: () => [whole("turn"), whole("outline", { box: "" })], missing: needsModel },
+  {
+    acts: () => [whole("turn"), ...["outline", "first"].map((id) => whole(id, { found: outlineOf }))],
+    missing: needsModel,
+  },
   {
     acts: ({ config, engine }) => [
       about("embedding", "encoder.embedding", ["embedding", ""], ({ config, result }, { source }) => {
@@ -200,6 +203,12 @@ export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number
 }
 
 // Acts that compute
+
+/** Returns what the outline says: the languages and, if the reader has changed something, the output. */
+function outlineOf(app: App): Found {
+  const { source, target } = languageNames(app);
+  return { values: { from: source, to: target, text: written(app) }, variant: app.changed ? "changed" : "" };
+}
 
 /** Returns a text, shortened if it is too long for a sentence. */
 function cut({ state }: App, text: string) {

@@ -8,6 +8,7 @@ import { fly } from "./flight.ts";
 import { geometryOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
 import { ABOVE, LAYERS, RISING } from "./layers.ts";
+import { drawOutline, outlinePlan, writeFirst } from "./outline.ts";
 import { changedWords, planeIn, planOf } from "./plan.ts";
 import { clipOf } from "./play.ts";
 import { veilOf } from "./veil.ts";
@@ -47,6 +48,8 @@ export class FigureView {
   /** The groups that appear step by step in Play. */
   #risen = drawing("g", "gfs-risen");
   #veil = drawing("g", "gfs-veil");
+  /** The whole figure as the paper draws it; empty while the figure itself is shown. */
+  #outline = drawing("g", { class: "gfs-outline", role: "img" });
   /** The layer for the animations of Play. */
   #flying = drawing("g", "gfs-flying");
   #brush = brushOf(element("canvas"));
@@ -64,7 +67,12 @@ export class FigureView {
       if (name === Object.keys(ABOVE)[0]) this.svg.append(this.#risen, this.#veil);
       (name in RISING ? this.#risen : this.svg).append(group);
     }
-    this.svg.append(this.#flying);
+    this.svg.append(this.#outline, this.#flying);
+  }
+
+  /** Whether the chapter's act shows the figure as an outline. */
+  get isOutline() {
+    return this.act?.id === "outline" || this.act?.id === "first";
   }
 
   /** The open act of a chapter; null if no chapter is open. */
@@ -90,28 +98,48 @@ export class FigureView {
 
   /**
    * Lays out the figure in a room of this width and draws it; returns the layout and the plane. The boxes glide from
-   * the areas `from`, or from where they were last drawn.
+   * where they were last drawn.
    */
-  show(numbers: StageNumbers, room: number, from: Map<string, Area> | null) {
+  show(numbers: StageNumbers, room: number) {
     const plane = planeIn(this.#app, numbers, room);
     this.#least = plane.least;
     this.#scale = plane.scale;
     const { geometry, size } = this.#roomiest(numbers, plane);
-    const before = from ?? areasIn(this.svg);
+    const before = areasIn(this.svg);
     const { width } = plane;
-    const { height, narrow } = geometry;
-    withAttributes(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
     this.pen = this.#penFor(numbers, geometry, size);
+    const { height, narrow } = this.isOutline ? this.#drawOutline(plane) : geometry;
+    withAttributes(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
+    if (this.isOutline) return { geometry: { ...geometry, height }, plane };
+    const wasOutline = this.#outline.hasChildNodes();
+    refill(this.#outline);
     this.drawParts();
-    if (!narrow && before.size > 0) glide(this.svg, before, [this.#risen], from ? WIDENS : GROWS);
+    if (wasOutline)
+      for (const stack of ["encoder", "decoder"])
+        before.set(`${stack}.positions`, before.get(`${stack}.embedding`) as Area);
+    if (!narrow && before.size > 0) glide(this.svg, before, [this.#risen], wasOutline ? WIDENS : GROWS);
     this.#move(this.pen);
     return { geometry, plane };
+  }
+
+  /** Draws the outline instead of the figure; returns its layout. */
+  #drawOutline(plane: Plane) {
+    const [app, isFirst] = [this.#app, this.act?.id === "first"];
+    const plan = outlinePlan(app.config, plane);
+    const draw = (isWritten: boolean) => refill(this.#outline, drawOutline(app, plan, isWritten));
+    const isNew = isFirst && this.#outline.dataset.act === "outline";
+    for (const one of [...this.#groups.values(), this.#veil, this.#flying]) refill(one);
+    Object.assign(this.#outline.dataset, { act: this.act?.id });
+    this.#outline.ariaLabel = app.t("outline.label");
+    draw(isFirst && !isNew);
+    if (isNew) void writeFirst(this.#flying, plan).then(() => this.act?.id === "first" && draw(true));
+    return plan;
   }
 
   /** Redraws the parts of the figure with these names, by default all parts. */
   drawParts(names: string[] | null = null) {
     const { pen } = this;
-    if (!pen) return;
+    if (!pen || this.isOutline) return;
     for (const [name, group] of this.#groups) {
       if (names && !names.includes(name)) continue;
       const family =

@@ -16,7 +16,7 @@ interface Around {
 
 /** Positions the elements that are not part of the drawing. On a narrow figure, CSS positions them. */
 export function placeAround(
-  { isAlone, act }: FigureView,
+  { isAlone, isOutline, act }: FigureView,
   geometry: Geometry,
   { plane, tools, strip, said }: Around,
 ) {
@@ -32,7 +32,8 @@ export function placeAround(
   style(strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
   for (const one of [foot, notice])
     style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
-  style(said, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
+  if (isOutline) style(said, "top:300px;width:370px");
+  else style(said, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
   const isLow = isAlone ? height < 800 : memoryTop(geometry, encoder.columns.at.length) < 330;
   plane.classList.toggle("gfs-compact", !narrow && isLow);
   plane.classList.toggle("gfs-alone", !narrow && isAlone);

@@ -133,7 +133,8 @@ export class SaidView {
         if (hadFocus) this.buttons.querySelector("button")?.focus();
         this.#tellLine(pen);
         this.#fit(pen);
-        if (this.#told !== act.id && pen.geometry.narrow) this.#figure.comeInto(pen.box);
+        if (this.#told !== act.id && pen.geometry.narrow && !this.#figure.isOutline)
+          this.#figure.comeInto(pen.box);
         this.#told = act.id;
       },
       (error) => this.#app.complain(messageOf(error)),
@@ -169,7 +170,8 @@ export class SaidView {
   #tellLine(pen: Pen) {
     const { geometry, numbers } = pen;
     const { lecture } = this.#app.state;
-    if ((!geometry.narrow && !lecture) || this.#figure.isAlone) return refill(this.line);
+    if ((!geometry.narrow && !lecture) || this.#figure.isAlone || this.#figure.isOutline)
+      return refill(this.line);
     const kind = (at: number) => (at === numbers.row ? "gfs-pilled" : at > numbers.row ? "gfs-later" : "");
     refill(
       this.line,
@@ -188,7 +190,7 @@ export class SaidView {
     const room = (isEarly ? Math.min(encoder.card[0], top + 60) - 40 : top - 24) - this.element.offsetTop;
     for (const level of ["", "snug", "tight", "tighter", "tightest"]) {
       this.element.dataset.fit = level;
-      if (narrow || this.element.offsetHeight <= room) return;
+      if (narrow || this.#figure.isOutline || this.element.offsetHeight <= room) return;
     }
   }
 }

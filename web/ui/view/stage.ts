@@ -8,7 +8,6 @@ import { createChapters } from "../chapters/chapter_view.ts";
 import { FigureView } from "../figure/figure_view.ts";
 import { Keys } from "./keys.ts";
 import { createLighting, shownNumbers } from "../figure/lighting.ts";
-import { outlineAreas } from "../chapters/outline.ts";
 import { Player } from "../figure/play.ts";
 import { placeAround } from "./places.ts";
 import { SaidView } from "./said.ts";
@@ -62,9 +61,6 @@ class StageView {
   #sheet: ReturnType<typeof createSheet>;
   #chapters: ReturnType<typeof createChapters>;
   #draw: () => Promise<void>;
-  /** The areas from which the boxes glide; null means that each box glides from where it was last drawn. */
-  #from: ReturnType<typeof outlineAreas> | null = null;
-  #wasOutline = false;
   #hasBegun = false;
   #light: () => void;
 
@@ -124,24 +120,15 @@ class StageView {
 
   /** Redraws what shows the changed parts of the state. */
   #follow(changed: ReadonlySet<keyof State>) {
-    const { chapter, act } = this.#app.state;
-    const isLeft = changed.has("chapter") && chapter !== 1;
-    if (isLeft && this.#wasOutline) this.#from = this.#outline();
-    this.#wasOutline = chapter === 1 && act > 0;
     if (AROUND.some((key) => changed.has(key))) this.#fill();
     this.#redraw();
   }
 
   // Drawing
 
-  /** Returns the areas of the outline's boxes on the plane. */
-  #outline() {
-    return outlineAreas(this.#app, this.element.parentElement?.clientWidth || WIDEST);
-  }
-
   #redraw() {
-    const { chapter } = this.#app.state;
-    if (!this.#hasBegun || chapter === 1) return; // a hidden stage has no width to draw in
+    const { chapter, act } = this.#app.state;
+    if (!this.#hasBegun || (chapter === 1 && act === 0)) return; // a hidden stage has no width to draw in
     this.#draw().then(
       () => this.#light(),
       (error) => this.#app.complain(messageOf(error)),
@@ -150,9 +137,9 @@ class StageView {
 
   #show(numbers: StageNumbers) {
     const figure = this.#figure;
-    const { geometry, plane } = figure.show(numbers, this.element.clientWidth || WIDEST, this.#from);
-    this.#from = null;
+    const { geometry, plane } = figure.show(numbers, this.element.clientWidth || WIDEST);
     this.#plane.classList.toggle("gfs-narrow", geometry.narrow);
+    this.#plane.classList.toggle("gfs-outlined", figure.isOutline);
     this.#plane.style.cssText = plane.css;
     this.element.style.height = geometry.narrow ? "" : `${Math.ceil(geometry.height * plane.scale)}px`;
     placeAround(figure, geometry, {

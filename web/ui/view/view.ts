@@ -6,7 +6,6 @@ import { claimLink, keepLink } from "./link.ts";
 import { createLook } from "../chapters/look.ts";
 import { followChapters, welcome } from "../chapters/chapter_view.ts";
 import { followLecture } from "./lecture.ts";
-import { createOutline } from "../chapters/outline.ts";
 import { createStage } from "./stage.ts";
 import { createTask } from "../chapters/tasks.ts";
 
@@ -119,12 +118,10 @@ function build(root: HTMLElement, app: App) {
   print.addEventListener("change", redress, { signal: app.signal });
   const figure = createStage(app);
   const scene = createLook(app, (lit) => app.show({ chapter: 1, act: 1, ...lit }));
-  const outline = createOutline(app);
   const choose = () => {
     const { chapter, act } = app.state;
-    figure.element.hidden = chapter === 1;
     scene.hidden = chapter !== 1 || act > 0;
-    outline.hidden = chapter !== 1 || act === 0;
+    figure.element.hidden = !scene.hidden;
   };
   choose();
   app.on(["chapter", "act"], choose);
@@ -133,7 +130,7 @@ function build(root: HTMLElement, app: App) {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
-  refill(root, element("div", "gf-problem", problems), figure.element, scene, outline);
+  refill(root, element("div", "gf-problem", problems), figure.element, scene);
   watchWidth(root, app);
   return () => {
     root.append(createTask(app));

@@ -1,22 +1,19 @@
-// The outline: Figure 1 as the paper draws it, with names inside the boxes. A button expands the boxes into the stage.
+// The outline: Figure 1 as the paper draws it, with names inside the boxes. The next act expands the boxes into the
+// figure.
 import { boxesOf } from "../app/boxes.ts";
-import { inForce } from "../box/changes/new_sentence.ts";
-import { element, pill, refill } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { boxKey } from "../app/heads.ts";
-import { along } from "../figure/flight.ts";
-import { comparedWords } from "./look_words.ts";
-import { middle, NARROW, planeOf, rounded, splitOf } from "../figure/geometry.ts";
-import { chapterStrip, goOn } from "./chapter_view.ts";
-import { wantsStillness } from "../figure/glide.ts";
-import { path, rectangle, text } from "../figure/pen.ts";
+import { along } from "./flight.ts";
+import { middle, NARROW, rounded } from "./geometry.ts";
+import { wantsStillness } from "./glide.ts";
+import { path, rectangle, text } from "./pen.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
 
 import type { ModelConfig, Stack } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
 import type { BoxEntry, Kind } from "../app/boxes.ts";
 import type { Child } from "../app/types.ts";
-import type { Area, Span } from "../figure/geometry.ts";
+import type { Area, Plane, Span } from "./geometry.ts";
 
 interface OutlineBox extends Area {
   id: string;
@@ -24,7 +21,7 @@ interface OutlineBox extends Area {
   kind: Kind;
 }
 
-interface OutlinePlan {
+export interface OutlinePlan {
   width: number;
   height: number;
   narrow: boolean;
@@ -36,7 +33,7 @@ interface OutlinePlan {
 const HEIGHTS: Record<Kind, number> = { emb: 33, att: 54, add: 26, ffn: 40, lin: 34, sof: 34 };
 
 /** Returns the layout of the outline, with one layer for each stack, in the order of post-norm or pre-norm. */
-export function outlinePlan({ norm }: ModelConfig, width: number, height: number): OutlinePlan {
+export function outlinePlan({ norm }: ModelConfig, { width, height }: Plane): OutlinePlan {
   const isPreNorm = norm === "pre";
   const narrow = width < NARROW;
   const wide = Math.min(228, (width - 110) / 2);
@@ -66,7 +63,7 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   };
   const [encoder, decoder] = [stacked("encoder"), stacked("decoder")];
   const top = Math.min(...decoder.boxes.map(({ y }) => y[0])) - 70;
-  const room: Span = narrow ? [0, Math.min(640, height * 0.8)] : [(66 * height) / 900, (800 * height) / 900];
+  const room: Span = narrow ? [20, Math.min(640, height * 0.63)] : [(66 * height) / 900, (800 * height) / 900];
   const share = Math.min(1, (room[1] - room[0]) / (812 - top));
   const moved = (y: number) => Math.round(room[1] - (812 - y) * share);
   const span = ([from, to]: Span): Span => [moved(from), moved(to)];
@@ -80,92 +77,15 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   };
 }
 
-/** Returns the outline as an element, which is empty while another act is shown. */
-export function createOutline(app: App) {
-  const title = element("h2");
-  const lead = element("p", "gfs-outline-lead");
-  const changes = element("p", "gfs-outline-lead");
-  let isWritten = false;
-  let plan: OutlinePlan;
-  const act = pill("", () => (isWritten ? goOn(app, 1) : write()), true);
-  const picture = element("div");
-  const strip = chapterStrip(app);
-  const plane = element(
-    "div",
-    "gfs-plane",
-    element("p", "gfs-name gfs-outline-name", "glassformer"),
-    picture,
-    element("div", "gfs-outline-act", act),
-    element("div", "gfs-outline-said", title, lead, changes),
-    strip,
-  );
-  const made = element("section", "gf-stage-root gfs-outline", plane);
-  const isShown = () => {
-    const { chapter, act } = app.state;
-    return chapter === 1 && act > 0;
-  };
-  /** Animates a dot from the sentence to the first word that the model writes. */
-  async function write() {
-    isWritten = true; // a second click moves on to the next act
-    const [way, svg] = [wayOf(plan), picture.firstElementChild as SVGElement];
-    const dot = drawing("circle", { r: 8, fill: "var(--tgt)" });
-    if (!wantsStillness()) await along(svg, dot, way, { delay: 0, duration: 2000 });
-    draw();
-  }
-  function draw() {
-    if (!isShown()) isWritten = false;
-    if (!isShown() || !app.state.result) return;
-    const { width, height, scale, css } = planeOf(
-      made.parentElement?.clientWidth || NARROW,
-      app.state.lecture,
-    );
-    plane.style.cssText = css;
-    made.style.height = width < NARROW ? "" : `${Math.ceil(height * scale)}px`;
-    plan = outlinePlan(app.config, width, height);
-    strip.style.cssText = plan.narrow
-      ? ""
-      : `left:${splitOf(width)}px;top:${height - 66}px;width:${width - splitOf(width) - 38}px`;
-    plane.classList.toggle("gfs-narrow", width < NARROW);
-    const names = languageNames(app);
-    title.textContent = app.t("outline.title");
-    lead.textContent = app.t("outline.lead", names.source, names.target);
-    refill(changes, app.changed && [inForce(app), " ", app.t("outline.changed"), " ", newWords(app)]);
-    act.textContent = isWritten ? `${app.t("chapter.2")} →` : app.t("outline.act");
-    refill(picture, pictureOf(app, plan, isWritten));
-  }
-  app.on(["result", "chapter", "act", "language", "theme", "layout"], () => {
-    const wasShown = made.contains(document.activeElement);
-    draw();
-    if (isShown() && !wasShown && document.activeElement === document.body)
-      act.focus({ preventScroll: true });
-  });
-  window.addEventListener("resize", draw, { signal: app.signal });
-  return made;
-}
-
-/**
- * Returns the words that the model writes under the reader's changes, with the words that it wrote before the
- * changes.
- */
-function newWords(app: App) {
-  const { reference, current } = app.result;
-  const [before, now] = [reference, current].map(({ outputTokens }) =>
-    outputTokens.filter((token) => token !== "<eos>"),
-  );
-  return comparedWords(app, before, now, (text) => tokenName(text, app.t));
-}
-
-function pictureOf(app: App, plan: OutlinePlan, isWritten: boolean) {
-  const { width, height, boxes, x, card, narrow } = plan;
+/** Draws the outline. `isWritten`: whether the model has written its first word. */
+export function drawOutline(app: App, plan: OutlinePlan, isWritten: boolean): Child[] {
+  const { boxes, x, card, narrow } = plan;
   const { outputTokens, hypothesis } = app.result.current;
   const word = isWritten && tokenName(outputTokens[0], app.t);
   const [centre, top] = [middle(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52];
   const { config } = app;
   const stacks = ["encoder", "decoder"] as const;
-  const about = { role: "img", "aria-label": app.t("outline.label") };
-  return drawing(
-    "svg",
-    { width, height, viewBox: `0 0 ${width} ${height}`, class: "gfs-outline-svg", ...about },
+  return [
     stacks.map((stack) => cardOf(app, plan, stack, config[`${stack}_layers`])),
     boxes.map((box) => boxIn(app, box, narrow)),
     stacks.map((stack) => flowOf(plan, stack)),
@@ -186,7 +106,13 @@ function pictureOf(app: App, plan: OutlinePlan, isWritten: boolean) {
         fill: "var(--ink)",
       }),
     ),
-  );
+  ];
+}
+
+/** Animates a dot from the sentence to the first word that the model writes. */
+export async function writeFirst(layer: SVGElement, plan: OutlinePlan) {
+  const dot = drawing("circle", { r: 8, fill: "var(--tgt)" });
+  if (!wantsStillness()) await along(layer, dot, wayOf(plan), { delay: 0, duration: 2000 });
 }
 
 function boxOf(boxes: OutlineBox[], stack: Stack, id: string) {
@@ -227,7 +153,7 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
       : [named[0], named.slice(1).join(space)];
   return drawing(
     "g",
-    {},
+    { class: "gfs-box", "data-box": `${stack}.${id}` },
     rectangle(x, y, { rx: 6, fill: `var(--${kind})`, stroke: `var(--${kind}-l)` }),
     shown.map((one, at) =>
       text(middle(x), middle(y) + (at - (shown.length - 1) / 2) * 16, one, {
@@ -344,18 +270,4 @@ function wayOf({ boxes, x, card }: OutlinePlan) {
   const from = boxOf(boxes, "encoder", "embedding").y[1] + 28;
   const [reads, writes] = ["cross_attention", "softmax"].map((id) => boxOf(boxes, "decoder", id).y);
   return `M${middle(x.encoder)} ${from}V${card.encoder[0] - 28}H${(x.encoder[1] + x.decoder[0]) / 2}V${reads[1] + 9}H${middle(x.decoder)}V${writes[0] - 52}`;
-}
-
-/** Returns the areas of the outline's boxes on a plane in a room, by the names that the boxes have on the stage. */
-export function outlineAreas(app: App, room: number): Map<string, Area> {
-  const { width, height } = planeOf(room, app.state.lecture);
-  const { boxes, narrow } = outlinePlan(app.config, width, height);
-  if (narrow) return new Map();
-  return new Map(
-    boxes.flatMap((box): [string, Area][] => {
-      const area = { x: box.x, y: box.y };
-      const named: [string, Area] = [`${box.stack}.${box.id}`, area];
-      return box.id === "embedding" ? [named, [`${box.stack}.positions`, area]] : [named];
-    }),
-  );
 }
