@@ -113,7 +113,7 @@ def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
 
 def test_the_buttons_stand_at_one_place_and_lead_through_the_acts_to_the_readers_own_sentence(opened):
     page = opened("chapter=1&act=0")
-    dark = page.locator(".gf-ray-buttons, .gfs-stage-buttons").locator(".gfs-dark:visible")
+    dark = page.locator(".gfs-stage-buttons .gfs-dark:visible")
     places = set()
 
     def measure() -> None:
@@ -129,7 +129,7 @@ def test_the_buttons_stand_at_one_place_and_lead_through_the_acts_to_the_readers
         said(page)
         measure()
         more = page.get_by_role("button", name="Make a mistake")
-        (more if more.count() else page.locator(".gfs-stage-buttons .gfs-dark")).click()
+        (more if more.count() else dark).click()
         until(page, f"String([glassformer.app.state.chapter, glassformer.app.state.act]) !== '{here[0]},{here[1]}'")
     said(page)
     measure()

@@ -57,7 +57,8 @@ def test_the_list_has_the_tensors_of_the_box_and_unfolds_to_all(shown):
 def test_every_tensor_opens_in_its_box_at_the_third_depth(shown):
     for name in shown.evaluate("glassformer.points()"):
         shown.evaluate(
-            "(name) => glassformer.app.value(name).then(({shape}) => glassformer.app.select({name, index: shape.map(() => 0)}))",
+            """(name) => glassformer.app.value(name).then(
+              ({ shape }) => glassformer.app.select({ name, index: shape.map(() => 0) }))""",
             name,
         )
         until(shown, f"document.querySelector('.gfn h3 code')?.textContent === {json.dumps(name)}")

@@ -265,7 +265,7 @@ def test_the_map_numbers_the_layers_and_each_line_names_its_weight(explore, make
 
 def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):
     page = opened(explore, pair_translator(tmp_path), TIRED)
-    assert page.get_by_role("heading").first.inner_text() == "Who is too tired?"
+    assert page.locator(".gf-ray h2").inner_text() == "Who is too tired?"
     before = pill(page)
     page.get_by_role("button", name="tired ⇄").click()
     until(page, "document.querySelector('.gf-ray h2').innerText === 'Who is too wide?'")
@@ -336,7 +336,7 @@ def test_the_title_asks_about_no_word_that_is_not_on_the_screen(explore, make_tr
 
 def test_another_sentence_asks_about_its_closest_word(explore, turnable):
     page = opened(explore, turnable)
-    assert page.get_by_role("heading").first.inner_text() == f"Why “{pill(page)}”?"
+    assert page.locator(".gf-ray h2").inner_text() == f"Why “{pill(page)}”?"
     assert page.locator(".gf-ray-words button").count() == 0
 
 

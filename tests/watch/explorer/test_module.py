@@ -8,7 +8,7 @@ from pathlib import Path
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
 LARGEST = 366_000
-LARGEST_STYLES = 50_700
+LARGEST_STYLES = 50_400
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -33,6 +33,8 @@ const STYLES = [
   "opacity",
   "paint-order",
   "stroke-linejoin",
+  "stroke-linecap",
+  "stop-color",
   "font-family",
   "font-size",
   "font-weight",

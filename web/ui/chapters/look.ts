@@ -1,13 +1,13 @@
 // The first chapter, a scene about what one head looks at. A ray runs from the source word to which the head
 // attends, to the word that the model writes. The reader drags the ray to another source word, and the model writes
 // something else.
-import { clamp, largestAt } from "../../engine/tensor.ts";
+import { largestAt } from "../../engine/tensor.ts";
 import { button, element, pill, refill, watchSize } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { latestOnly } from "../app/latest.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
 import { wantsStillness } from "../figure/glide.ts";
-import { chapterStrip } from "./chapter_view.ts";
+import { Turner } from "../figure/turn.ts";
 import { chip, dotAt, mapOf, middle, positionAt, raysOf } from "./look_picture.ts";
 import { toldOf } from "./look_said.ts";
 import { differingOf, hasOtherBeginning, layerOf, subjectOf } from "./look_subject.ts";
@@ -26,6 +26,7 @@ import {
 import type { App } from "../app/app.ts";
 import type { Child, Selection } from "../app/types.ts";
 import type { Written } from "../figure/hand.ts";
+import type { Turnable } from "../figure/turn.ts";
 import type { Rays, Spot } from "./look_picture.ts";
 import type { Look, Subject } from "./look_subject.ts";
 
@@ -45,12 +46,11 @@ export function createLook(app: App, onward: (lit: Lit | null) => void): HTMLEle
 }
 
 class LookView {
-  element = element("section", "gf-stage-root gf-ray");
+  element = element("section", "gf-ray");
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
-  /** The position to which the reader is dragging the rows; null if the reader does not hold the dot. */
-  #held: number | null = null;
+  #turner: Turner;
   /** The position at which the rows were released, while the page is searching. */
   #kept: number | null = null;
   /** The position of the dot for which the shown numbers were computed; the numbers may lag behind the dot. */
@@ -72,25 +72,25 @@ class LookView {
   #tug = element("div", "gf-ray-tug");
   #map = element("aside", { class: "gf-ray-map", "aria-hidden": "true" });
   #said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
-  #buttons = element("div", "gf-ray-buttons");
+  #buttons = element("div", "gfs-stage-buttons gf-ray-buttons");
   #prepare: () => Promise<void>;
 
   constructor(app: App, onward: (lit: Lit | null) => void) {
     this.#app = app;
     this.#onward = onward;
+    this.#turner = new Turner(app);
     this.#prepare = latestOnly(
       app.signal,
       () => subjectOf(app, (done, all) => this.#measuring(done, all)),
       (subject) => this.#show(subject),
     );
     this.element.append(
-      element("header", {}, element("p", "gfs-name", "glassformer"), this.#buttons),
+      this.#buttons,
       element("div", {}, this.#title, this.#lead),
       this.#field,
       this.#map,
       this.#tug,
       element("footer", {}, this.#said),
-      chapterStrip(app),
     );
     this.#listen();
     this.#begin();
@@ -101,15 +101,16 @@ class LookView {
     const redraw = () => this.#draw();
     app.on(["result", "language", "chapter", "act"], () => this.#begin());
     app.on(["layout", "theme"], redraw);
-    watchSize(app.signal, this.element, redraw);
+    watchSize(app.signal, this.#field, redraw);
     this.#dot.addEventListener("pointerdown", (event) => {
       this.#dot.setPointerCapture(event.pointerId);
       cancelAnimationFrame(this.#frame);
+      this.#turner.hold(this.#rows());
     });
     this.#dot.addEventListener("pointermove", (event) => {
-      if (this.#dot.hasPointerCapture(event.pointerId)) this.#hold(this.#positionAt(event));
+      if (this.#dot.hasPointerCapture(event.pointerId)) this.#turner.drag(event);
     });
-    const end = () => this.#keep();
+    const end = () => this.#turner.release(true);
     this.#dot.addEventListener("pointerup", end);
     this.#dot.addEventListener("pointercancel", end);
     this.#dot.addEventListener("blur", end);
@@ -125,60 +126,71 @@ class LookView {
 
   // The reader's actions
 
-  /**
-   * The position of the dot: where the reader holds the dot, or where the reader released it, or else at the word to
-   * which the head attends most.
-   */
+  /** The position at which the reader holds or has just released the dot; null otherwise. */
+  get #moved() {
+    return this.#turner.isHeld ? this.#turner.at : this.#kept;
+  }
+
+  /** The position of the dot: where the reader has moved it, or else where the head attends most. */
   get #position() {
     const subject = this.#subject as Subject;
-    return this.#held ?? subject.hand.position ?? subject.looks[0].peak;
+    return this.#moved ?? subject.hand.position ?? subject.looks[0].peak;
   }
 
   get #isTurned() {
-    return this.#held !== null || (this.#subject as Subject).hand.position !== null;
+    return this.#moved !== null || (this.#subject as Subject).hand.position !== null;
   }
 
   get #canTurn() {
     return this.#app.engine.live !== false;
   }
 
-  /** Moves the dot to a position. The ray follows at once; the numbers follow when the page has computed them. */
-  #hold(position: number) {
-    const { hand } = this.#subject as Subject;
-    if (!this.#canTurn || position === this.#held) return;
-    this.#held = position;
-    this.#drawLook();
-    if (this.#app.engine.live !== true) this.#said.textContent = this.#app.t("look.waits");
-    this.#app.attempt(() =>
-      hand.hold(position, (written) => {
-        this.#told = position;
-        this.#written = { ...written, ids: written.ids ?? this.#written.ids };
-        if (written.ids) this.#greedy = { position, ids: written.ids };
-        this.#draw();
-      }),
-    );
+  /** Returns the rows that the dot turns. The ray follows at once; the numbers follow when they are computed. */
+  #rows(): Turnable {
+    const { hand, translated } = this.#subject as Subject;
+    return {
+      hand,
+      count: translated.sourceTokens.length,
+      at: this.#position,
+      isReversed: getComputedStyle(this.#source).direction === "rtl",
+      reads: () => true,
+      positionAt: (event) => this.#positionAt(event),
+      draw: () => {
+        this.#drawLook();
+        if (this.#app.engine.live !== true) this.#said.textContent = this.#app.t("look.waits");
+      },
+      show: (written, at) => this.#tellWritten(written, at),
+      end: (at) => {
+        this.#kept = at;
+        if (at === null) this.#rest();
+      },
+    };
   }
 
-  #keep() {
-    const held = this.#held;
-    if (held === null || held === this.#kept) return;
-    this.#kept = held;
-    this.#app.attempt(() => (this.#subject as Subject).hand.keep(held));
+  #tellWritten(written: Written, at: number) {
+    this.#told = at;
+    this.#written = { ...written, ids: written.ids ?? this.#written.ids };
+    if (written.ids) this.#greedy = { position: at, ids: written.ids };
+    this.#draw();
+  }
+
+  /** Shows the output that the page has translated. */
+  #rest() {
+    this.#written = (this.#subject as Subject).rested;
+    this.#told = this.#position;
+    this.#draw();
   }
 
   async #letGo() {
-    const { hand, looks, rested } = this.#subject as Subject;
+    const { hand, looks } = this.#subject as Subject;
     await this.#glide(looks[0].peak, MOVE);
-    this.#held = null;
-    if (this.#app.changed) return this.#app.attempt(() => hand.letGo());
-    this.#written = rested;
-    this.#told = looks[0].peak;
-    this.#draw();
+    this.#turner.release(false);
+    if (this.#app.changed) await this.#app.attempt(() => hand.letGo());
   }
 
   async #turnTo(place: number, duration = MOVE) {
     await this.#glide(place, duration);
-    this.#keep();
+    this.#turner.release(true);
   }
 
   /** Animates the dot to a position, and recomputes the output on the way. */
@@ -187,10 +199,11 @@ class LookView {
     const begun = performance.now();
     const still = wantsStillness();
     cancelAnimationFrame(this.#frame);
+    if (!this.#turner.isHeld) this.#turner.hold(this.#rows());
     return new Promise<void>((arrived) => {
       const step = (now: number) => {
         const share = still ? 1 : Math.min(1, Math.max(0, now - begun) / duration);
-        this.#hold(from + (to - from) * (1 - (1 - share) ** 3));
+        this.#turner.turn(from + (to - from) * (1 - (1 - share) ** 3));
         if (share === 1 || this.#app.signal.aborted) arrived();
         else this.#frame = requestAnimationFrame(step);
       };
@@ -214,26 +227,25 @@ class LookView {
   }
 
   #key(event: KeyboardEvent) {
-    const { translated } = this.#subject as Subject;
-    const last = translated.sourceTokens.length - 1;
-    const ways: Record<string, number> = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
-    const isLeftwards = getComputedStyle(this.#source).direction === "rtl";
-    if (event.key in ways) {
-      const way = ways[event.key] * (isLeftwards ? -1 : 1);
-      const at = this.#position;
-      const next = event.shiftKey ? at + way / 10 : way > 0 ? Math.floor(at) + 1 : Math.ceil(at) - 1;
-      this.#hold(Math.round(10 * clamp(next, last + 1)) / 10);
-    } else if (event.key === "Enter") this.#keep();
-    else if (event.key === "Escape" && this.#isTurned) this.#letGo();
-    else return;
+    const isLetGo = event.key === "Escape" && !this.#turner.isHeld && this.#isTurned;
+    if (isLetGo) void this.#letGo();
+    else if (!this.#turner.key(event, () => this.#rows())) return;
     event.preventDefault();
     event.stopPropagation();
   }
 
+  /** Returns an area of the page in px of the field, which is scaled with the plane. */
+  #inField({ x, y, width, height }: DOMRect) {
+    const field = this.#field.getBoundingClientRect();
+    const scale = field.width / this.#field.offsetWidth || 1;
+    const [left, top] = [(x - field.x) / scale, (y - field.y) / scale];
+    return { centre: left + width / scale / 2, top, bottom: top + height / scale };
+  }
+
   /** Returns the position under the pointer. */
   #positionAt({ clientX, clientY }: PointerEvent) {
-    const { left, top } = this.#field.getBoundingClientRect();
-    return positionAt(this.#spots(), { x: clientX - left, y: clientY - top });
+    const { centre, top } = this.#inField(new DOMRect(clientX, clientY));
+    return positionAt(this.#spots(), { x: centre, y: top });
   }
 
   // What the scene shows
@@ -250,22 +262,19 @@ class LookView {
   #show(subject: Subject | null) {
     const [before, language] = [this.#subject, this.#app.state.language];
     const isNew = before?.translated !== subject?.translated || this.#language !== language;
+    if (isNew) this.#turner.release(false);
     this.#subject = subject;
     this.#language = language;
     this.element.ariaBusy = "false";
-    if (isNew || this.#held === this.#kept) this.#held = null; // otherwise, the reader has moved the dot again
     this.#kept = null;
     this.element.toggleAttribute("data-empty", !subject);
     if (!subject) {
       refill(this.#said, say(this.#app, "unknown"));
       return this.#drawButtons();
     }
-    if (this.#held === null) {
-      this.#written = subject.rested;
-      this.#told = this.#position;
-    }
     if (isNew) this.#fill(subject); // only for a new subject: refilling would take the focus from the dot
-    this.#draw();
+    if (this.#turner.isHeld) this.#draw();
+    else this.#rest();
   }
 
   /** Draws the parts that do not change while the ray is moved. */
@@ -395,21 +404,21 @@ class LookView {
 
   /** Returns the points below the source words at which rays begin. */
   #spots(): Spot[] {
-    const { left, top } = this.#field.getBoundingClientRect();
     let line = 0;
     return [...this.#source.querySelectorAll("[data-place]")].map((one) => {
-      const box = one.getBoundingClientRect();
-      const y = Math.round(box.bottom - top) + 16; // keeps the dot clear of the word's button
+      const { centre, bottom } = this.#inField(one.getBoundingClientRect());
+      const y = Math.round(bottom) + 16; // keeps the dot clear of the word's button
       if (Math.abs(y - line) > 12) line = y; // words of one line may differ in height
-      return { x: (box.left + box.right) / 2 - left, y: line };
+      return { x: centre, y: line };
     });
   }
 
   #drawRays({ looks, pale }: Subject, weights: number[]) {
-    const { left, top, width, height } = this.#field.getBoundingClientRect();
-    const pill = this.#target.querySelector(".gf-ray-pill")?.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height } = this.#field;
+    const pill = this.#target.querySelector(".gf-ray-pill");
     if (!pill) return refill(this.#svg);
-    const end = { x: (pill.left + pill.right) / 2 - left, y: pill.top - top };
+    const { centre: x, top: y } = this.#inField(pill.getBoundingClientRect());
+    const end = { x, y };
     const [spots, at] = [this.#spots(), this.#position];
     const [isTurned, canTurn] = [this.#isTurned, this.#canTurn];
     const dot = dotAt(spots, at);
@@ -425,7 +434,7 @@ class LookView {
     );
     this.#dot.style.transform = `translate(${dot.x - 22}px, ${dot.y - 22}px)`;
     const strong = isTurned ? Math.max(...weights) : undefined;
-    const isPaleKnown = this.#held === null || looks.every((look) => pale && layerOf(pale) <= layerOf(look));
+    const isPaleKnown = this.#moved === null || looks.every((look) => pale && layerOf(pale) <= layerOf(look));
     const texts = looks.map((look) => lookText(this.#app, look, strong));
     const hint = `gf-ray-hint${dot.x < width - HINT ? "" : " gf-ray-before"}`;
     const beside = dot.x < width - 2 * HINT ? "gf-ray-beside" : "gf-ray-beside gf-ray-before";
@@ -491,7 +500,7 @@ class LookView {
       written: this.#written,
       at: this.#told,
       isTurned: this.#isTurned,
-      isHeld: this.#held !== null,
+      isHeld: this.#moved !== null,
       canTurn: this.#canTurn,
       greedy: this.#greedy,
     };

@@ -3,6 +3,7 @@ import { times } from "../../engine/tensor.ts";
 import { sublayersOf } from "../app/boxes.ts";
 import { element } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
+import { positionAmong, stopAt } from "../figure/row_path.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child } from "../app/types.ts";
@@ -10,8 +11,6 @@ import type { Look } from "./look_subject.ts";
 
 const FAINT = 0.03; // smaller weights get no ray
 const BROAD = 16; // px: the width of a ray with weight 1
-
-const MAGNET = 0.12; // fraction of the distance between two words within which the dot snaps to a word
 
 /** A point in the picture. */
 export interface Spot {
@@ -39,26 +38,20 @@ export interface Rays {
 
 /** Returns the point of the dot at a position, which may lie between two words. */
 export function dotAt(spots: Spot[], at: number): Spot {
-  const [low, high, share] = [spots[Math.floor(at)], spots[Math.ceil(at)], at % 1];
-  if (low.y !== high.y) return share < 0.5 ? low : high;
-  return { x: low.x + share * (high.x - low.x), y: low.y };
+  const [low, high] = [spots[Math.floor(at)], spots[Math.ceil(at)]];
+  if (low.y !== high.y) return at % 1 < 0.5 ? low : high;
+  return { x: stopAt([low.x, high.x], at % 1), y: low.y };
 }
 
-/** Returns the position of a point between the words of its line, snapped to a word if a word is near. */
+/** Returns the position of a point between the words of its line. */
 export function positionAt(spots: Spot[], { x, y }: Spot) {
   const line = spots.reduce(
     (best, { y: at }) => (Math.abs(at - y) < Math.abs(best - y) ? at : best),
     Infinity,
   );
-  const places = [...spots.keys()]
-    .filter((at) => spots[at].y === line)
-    .sort((a, b) => spots[a].x - spots[b].x);
-  const right = places.findIndex((at) => spots[at].x >= x);
-  if (right <= 0) return places[right < 0 ? places.length - 1 : 0];
-  const [a, b] = [places[right - 1], places[right]];
-  const share = (x - spots[a].x) / (spots[b].x - spots[a].x);
-  const drawn = share < MAGNET ? 0 : share > 1 - MAGNET ? 1 : Math.round(100 * share) / 100;
-  return a + (b - a) * drawn;
+  const first = spots.findIndex((spot) => spot.y === line);
+  const stops = spots.filter((spot) => spot.y === line).map((spot) => spot.x);
+  return first + positionAmong(stops, x);
 }
 
 /** Returns the rays. */

@@ -70,6 +70,11 @@ export class FigureView {
     this.svg.append(this.#outline, this.#flying);
   }
 
+  /** Whether the chapter's act shows only what a head looks at. */
+  get isLook() {
+    return this.act?.id === "turn";
+  }
+
   /** Whether the chapter's act shows the figure as an outline. */
   get isOutline() {
     return this.act?.id === "outline" || this.act?.id === "first";
@@ -110,7 +115,7 @@ export class FigureView {
     this.pen = this.#penFor(numbers, geometry, size);
     const { height, narrow } = this.isOutline ? this.#drawOutline(plane) : geometry;
     withAttributes(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
-    if (this.isOutline) return { geometry: { ...geometry, height }, plane };
+    if (this.isOutline || this.isLook) return { geometry: { ...geometry, height }, plane };
     const wasOutline = this.#outline.hasChildNodes();
     refill(this.#outline);
     this.drawParts();
@@ -139,7 +144,7 @@ export class FigureView {
   /** Redraws the parts of the figure with these names, by default all parts. */
   drawParts(names: string[] | null = null) {
     const { pen } = this;
-    if (!pen || this.isOutline) return;
+    if (!pen || this.isOutline || this.isLook) return;
     for (const [name, group] of this.#groups) {
       if (names && !names.includes(name)) continue;
       const family =

@@ -63,7 +63,9 @@ export function outlinePlan({ norm }: ModelConfig, { width, height }: Plane): Ou
   };
   const [encoder, decoder] = [stacked("encoder"), stacked("decoder")];
   const top = Math.min(...decoder.boxes.map(({ y }) => y[0])) - 70;
-  const room: Span = narrow ? [20, Math.min(640, height * 0.63)] : [(66 * height) / 900, (800 * height) / 900];
+  const room: Span = narrow
+    ? [20, Math.min(640, height * 0.63)]
+    : [(66 * height) / 900, (800 * height) / 900];
   const share = Math.min(1, (room[1] - room[0]) / (812 - top));
   const moved = (y: number) => Math.round(room[1] - (812 - y) * share);
   const span = ([from, to]: Span): Span => [moved(from), moved(to)];

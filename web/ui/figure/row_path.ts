@@ -10,6 +10,9 @@ import type { StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { RowPlace } from "./shown.ts";
 
+/** The share of the distance between two words within which a position is that of a word. */
+const MAGNET = 0.12;
+
 export interface RowPath extends RowPlace {
   family: Family;
   place: StackPlace;
@@ -44,17 +47,27 @@ export function rowPathOf({ geometry, numbers }: Pen, id: FamilyId): RowPath {
 
 /** Returns the coordinates of the handle for a position, which may lie between two neighbouring words. */
 export function pointOf({ place, family, query, stops, isArc }: RowPath, position: number) {
-  const low = Math.floor(position);
-  const stop = stops[low] + (position - low) * ((stops[low + 1] ?? stops[low]) - stops[low]);
+  const stop = stopAt(stops, position);
   const x = place.columns.at[query];
   return isArc ? { x: stop, y: boxOf(place, family.sublayer).y[1] - 7 } : { x, y: stop };
 }
 
 /** Returns the position nearest to a point. */
 export function positionAt({ stops, isArc }: RowPath, { x, y }: { x: number; y: number }) {
-  const wanted = isArc ? x : y;
-  const sign = stops[stops.length - 1] < stops[0] ? -1 : 1;
+  return positionAmong(stops, isArc ? x : y);
+}
+
+/** Returns the coordinate at a position between words; `stops`: the coordinates of the words. */
+export function stopAt(stops: number[], position: number) {
+  const low = Math.floor(position);
+  return stops[low] + (position - low) * ((stops[low + 1] ?? stops[low]) - stops[low]);
+}
+
+/** Returns the position nearest to a coordinate; close to a word, the position is the word's. */
+export function positionAmong(stops: number[], wanted: number) {
+  const sign = stops[stops.length - 1] < stops[0] ? -1 : 1; // in a right-to-left script, the words are reversed
   const after = stops.findIndex((stop) => sign * stop > sign * wanted);
   if (after < 1) return after < 0 ? stops.length - 1 : 0;
-  return after - 1 + (wanted - stops[after - 1]) / (stops[after] - stops[after - 1]);
+  const share = (wanted - stops[after - 1]) / (stops[after] - stops[after - 1]);
+  return after - 1 + (share < MAGNET ? 0 : share > 1 - MAGNET ? 1 : Math.round(100 * share) / 100);
 }

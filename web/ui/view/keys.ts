@@ -7,11 +7,13 @@ import { clamp } from "../../engine/tensor.ts";
 import { familyOf } from "../figure/choices.ts";
 import { handleOf } from "../figure/figure_view.ts";
 import { Turner } from "../figure/turn.ts";
+import { turnableRow } from "../figure/turn_row.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
 import type { FamilyId } from "../app/types.ts";
 import type { FigureView } from "../figure/figure_view.ts";
+import type { Turnable } from "../figure/turn.ts";
 import type { Player } from "../figure/play.ts";
 import type { SaidView } from "./said.ts";
 
@@ -37,6 +39,7 @@ export class Keys {
   #figure: FigureView;
   #player: Player;
   #turner: Turner;
+  #rowOf: (family: FamilyId) => Turnable | null;
   #root: HTMLElement;
   #edit: () => void;
 
@@ -44,12 +47,14 @@ export class Keys {
     this.#app = app;
     this.#figure = figure;
     this.#player = player;
-    this.#turner = new Turner(app, {
+    this.#turner = new Turner(app);
+    const stage = {
       pen: () => figure.pen,
-      drawParts: (names) => figure.drawParts(names),
-      place: (event) => figure.placeOf(event),
-      tell: (look, words) => said.tellTurned(look, words),
-    });
+      drawParts: (names: string[]) => figure.drawParts(names),
+      place: (event: PointerEvent) => figure.placeOf(event),
+      tell: (...told: Parameters<SaidView["tellTurned"]>) => said.tellTurned(...told),
+    };
+    this.#rowOf = (family) => turnableRow(app, stage, family);
     this.#root = root;
     this.#edit = edit;
     const { signal } = app;
@@ -79,7 +84,7 @@ export class Keys {
   #take(event: PointerEvent) {
     this.#figure.svg.blur(); // avoids a focus outline when the mouse is used
     const family = handleOf(event.target as Element);
-    if (!family || event.button !== 0 || !this.#turner.hold(family)) return;
+    if (!family || event.button !== 0 || !this.#turner.hold(this.#rowOf(family))) return;
     this.#figure.svg.setPointerCapture(event.pointerId);
     event.preventDefault();
   }
@@ -121,7 +126,7 @@ export class Keys {
 
   #key(event: KeyboardEvent) {
     const family = handleOf(event.target as Element);
-    if (family && this.#turner.key(event, family)) {
+    if (family && this.#turner.key(event, () => this.#rowOf(family))) {
       event.preventDefault();
       event.stopPropagation();
       return;

@@ -52,7 +52,7 @@ export class SaidView {
   /** Says what the figure shows. */
   tell() {
     const { pen, act } = this.#figure;
-    if (!pen) return;
+    if (!pen || this.#figure.isLook) return;
     this.text.ariaBusy = "false";
     if (this.#player.act) return this.#tellPlay(pen, this.#player);
     if (act) return this.#tellAct(pen, act);
@@ -72,10 +72,15 @@ export class SaidView {
     measureWorth(this.#app, numbers, box).then(told, () => told(null));
   }
 
-  /** Returns the figure as the text of an SVG file, with the sentence above it and the words below. */
-  picture(plane: HTMLElement, words: HTMLElement) {
-    const parts = [this.text, this.line, this.#figure.svg, words];
-    return elementSvg(this.#app, plane, this.text.querySelector("h2")?.textContent ?? "", parts);
+  /**
+   * Returns the figure as the text of an SVG file, with the sentence above it and the words below. `look`: what is shown
+   * instead while an act shows only what a head looks at.
+   */
+  picture(plane: HTMLElement, words: HTMLElement, look: HTMLElement) {
+    const { isLook, svg } = this.#figure;
+    const seen = [...look.children].filter((one) => !one.matches(".gfs-stage-buttons"));
+    const parts = isLook ? seen : [this.text, this.line, svg, words];
+    return elementSvg(this.#app, plane, parts[0].querySelector("h2")?.textContent ?? "", parts);
   }
 
   /** Shows what the model writes with a row set by hand; null restores the usual text. */

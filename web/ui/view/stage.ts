@@ -5,6 +5,7 @@ import { element, refill } from "../app/dom.ts";
 import { latestOnly } from "../app/latest.ts";
 import { openableName, openBox } from "./actions.ts";
 import { createChapters } from "../chapters/chapter_view.ts";
+import { createLook } from "../chapters/look.ts";
 import { FigureView } from "../figure/figure_view.ts";
 import { Keys } from "./keys.ts";
 import { createLighting, shownNumbers } from "../figure/lighting.ts";
@@ -56,6 +57,7 @@ class StageView {
   #figure: FigureView;
   #said: SaidView;
   #tools: Tools;
+  #look: HTMLElement;
   #second: ReturnType<typeof createSecond>;
   #zoom: ReturnType<typeof createZoom>;
   #sheet: ReturnType<typeof createSheet>;
@@ -77,11 +79,12 @@ class StageView {
       openBox: (box) => openBox(app, this.#figure, box),
     });
     this.#tools = new Tools(app, this.#player, {
-      picture: () => this.#said.picture(this.#plane, this.#tools.field),
+      picture: () => this.#said.picture(this.#plane, this.#tools.field, this.#look),
       openBox: () => openBox(app, this.#figure, app.state.box),
       compare: () => this.#compare(),
       focusFigure: () => this.#figure.svg.focus(),
     });
+    this.#look = createLook(app, (lit) => app.show({ chapter: 1, act: 1, ...lit }));
     this.#sheet = createSheet(app, this.#said.short);
     this.#light = createLighting(app);
     this.#draw = latestOnly(
@@ -103,7 +106,17 @@ class StageView {
   #compose() {
     const { element: tools, field, notice, chips, foot } = this.#tools;
     const { element: said } = this.#said;
-    this.#plane.append(tools, said, this.#figure.svg, field, notice, chips, this.#chapters.strip, foot);
+    this.#plane.append(
+      tools,
+      said,
+      this.#look,
+      this.#figure.svg,
+      field,
+      notice,
+      chips,
+      this.#chapters.strip,
+      foot,
+    );
     this.#plane.append(this.#sheet.element, this.#zoom.element);
     this.element.append(this.#plane);
   }
@@ -127,10 +140,9 @@ class StageView {
   // Drawing
 
   #redraw() {
-    const { chapter, act } = this.#app.state;
-    if (!this.#hasBegun || (chapter === 1 && act === 0)) return; // a hidden stage has no width to draw in
+    if (!this.#hasBegun) return; // a hidden stage has no width to draw in
     this.#draw().then(
-      () => this.#light(),
+      () => this.#figure.isLook || this.#light(),
       (error) => this.#app.complain(messageOf(error)),
     );
   }
@@ -140,6 +152,7 @@ class StageView {
     const { geometry, plane } = figure.show(numbers, this.element.clientWidth || WIDEST);
     this.#plane.classList.toggle("gfs-narrow", geometry.narrow);
     this.#plane.classList.toggle("gfs-outlined", figure.isOutline);
+    this.#plane.classList.toggle("gfs-looking", figure.isLook);
     this.#plane.style.cssText = plane.css;
     this.element.style.height = geometry.narrow ? "" : `${Math.ceil(geometry.height * plane.scale)}px`;
     placeAround(figure, geometry, {

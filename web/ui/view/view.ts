@@ -3,7 +3,6 @@ import { createApp, messageOf } from "../app/app.ts";
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { element, refill, watchSize } from "../app/dom.ts";
 import { claimLink, keepLink } from "./link.ts";
-import { createLook } from "../chapters/look.ts";
 import { followChapters, welcome } from "../chapters/chapter_view.ts";
 import { followLecture } from "./lecture.ts";
 import { createStage } from "./stage.ts";
@@ -117,20 +116,12 @@ function build(root: HTMLElement, app: App) {
   };
   print.addEventListener("change", redress, { signal: app.signal });
   const figure = createStage(app);
-  const scene = createLook(app, (lit) => app.show({ chapter: 1, act: 1, ...lit }));
-  const choose = () => {
-    const { chapter, act } = app.state;
-    scene.hidden = chapter !== 1 || act > 0;
-    figure.element.hidden = !scene.hidden;
-  };
-  choose();
-  app.on(["chapter", "act"], choose);
   const problems = element("p", { class: "gf-error", role: "alert", hidden: true });
   app.on(["problem"], ({ problem }) => {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
-  refill(root, element("div", "gf-problem", problems), figure.element, scene);
+  refill(root, element("div", "gf-problem", problems), figure.element);
   watchWidth(root, app);
   return () => {
     root.append(createTask(app));
