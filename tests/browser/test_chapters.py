@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools.states import ACTS
 
 from browser.waiting import settled, until
 from glassformer.watch.explorer.payload import recorded_payload
@@ -17,8 +18,6 @@ ATTENTIONS = [
     *(f"decoder.layers.{layer}.{kind}" for kind in ("cross_attention", "self_attention") for layer in (0, 1)),
 ]
 PLACE = "[glassformer.app.state.chapter, glassformer.app.state.act]"
-ACTS = {1: 3, 2: 3, 3: 2, 4: 3, 5: 3, 6: 1, 7: 4}
-"""The number of acts of each chapter on a page without snapshots."""
 
 
 @pytest.fixture

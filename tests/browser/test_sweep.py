@@ -15,6 +15,7 @@ from urllib.parse import quote_plus
 
 import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
+from tools import states
 
 import glassformer as gf
 from browser import test_chapters, test_numbers, test_stage, test_training_panel, zooms
@@ -181,7 +182,7 @@ def chooses_another_word(page: Any) -> None:
     page.locator("[data-stop^='word ']").nth(3).click()
 
 
-ACTS = [f"{chapter}&act={act}" for chapter, acts in test_chapters.ACTS.items() for act in range(acts)]
+ACTS = [f"{chapter}&act={act}" for chapter, acts in states.ACTS.items() for act in range(acts)]
 SECOND = of("the black cat sleeps .", f"second={coded({'text': 'the big cat sleeps .'})}")
 CHANGES = f"masks={coded({SUM.removesuffix('.add'): [[0, 0, 0, False]]})}&mistakes={coded(['no_scale'])}"
 TENSORS = [
@@ -288,13 +289,13 @@ ACT = {"stops": 9}
 SHORT = ["4&act=0", "4&act=1", "4&act=2", "5&act=0", "5&act=1"]
 """The acts whose explanation has one paragraph below its heading in a low window."""
 CHAPTER_STATES = [
-    At(address="chapter={each}", each=ACTS[:2], sizes=[DESK], wanted=ACT | AXE),
-    At(address="chapter={each}", each=ACTS[2:], sizes=[DESK], wanted=ACT | AXE | {"apart": True}, known=HALF),
+    At(address="chapter={each}", each=ACTS[:3], sizes=[DESK], wanted=ACT | AXE),
+    At(address="chapter={each}", each=ACTS[3:], sizes=[DESK], wanted=ACT | AXE | {"apart": True}, known=HALF),
     At(address=f"chapter={ACTS[0]}", sizes=[LOW], wanted=ACT | DOWN),
-    At(address=f"chapter={ACTS[1]}", sizes=[LOW], wanted=ACT),
+    At(address="chapter={each}", each=ACTS[1:3], sizes=[LOW], wanted=ACT),
     At(
         address="chapter={each}",
-        each=[act for act in ACTS[2:] if act not in SHORT],
+        each=[act for act in ACTS[3:] if act not in SHORT],
         sizes=[LOW],
         wanted=ACT | {"apart": True},
         known=HALF,
@@ -306,11 +307,11 @@ CHAPTER_STATES = [
         wanted=ACT | {"apart": True, "counts": {"h2 + p": 1}},
         known=HALF,
     ),
-    At(address="chapter={each}", each=ACTS[:2], sizes=[SMALL, FLAT], wanted=ACT | DOWN),
-    At(address="chapter={each}", each=ACTS[2:], sizes=[SMALL, FLAT], wanted=ACT, known=HALF),
-    At(address="chapter={each}", each=ACTS[:2], sizes=[HUGE], looks=[CHINESE], wanted=ACT),
+    At(address="chapter={each}", each=ACTS[:3], sizes=[SMALL, FLAT], wanted=ACT | DOWN),
+    At(address="chapter={each}", each=ACTS[3:], sizes=[SMALL, FLAT], wanted=ACT, known=HALF),
+    At(address="chapter={each}", each=ACTS[:3], sizes=[HUGE], looks=[CHINESE], wanted=ACT),
     At(
-        address="chapter={each}", each=ACTS[2:], sizes=[HUGE], looks=[CHINESE], wanted=ACT | {"apart": True}, known=HALF
+        address="chapter={each}", each=ACTS[3:], sizes=[HUGE], looks=[CHINESE], wanted=ACT | {"apart": True}, known=HALF
     ),
     At(address="chapter={each}", each=ACTS, sizes=[PHONE], looks=[CHINESE], wanted=ACT | DOWN | AXE, known=HALF),
 ]
