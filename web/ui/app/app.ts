@@ -127,9 +127,9 @@ export class App implements Explained {
     this.show(this.selectionAt(cell));
   }
 
-  /** Returns the selection with which a number is open: its box, its word and its head. */
-  selectionAt({ name, index }: Cell): Partial<Selection> {
-    const { heads, zoom, chapter } = this.state;
+  /** Returns the selection with which a number is open: its box, its word and its head; the rest is as before. */
+  selectionAt({ name, index }: Cell, before: Selection = this.state): Partial<Selection> {
+    const { heads, zoom, chapter } = before;
     const box = this.boxOf(name);
     const [row, column] = index.slice(-2);
     const isKey = /\.(key|value)$/.test(name);

@@ -51,13 +51,13 @@ function isFirstVisit() {
  * Opens an act; chapter 0 is the figure. Chapter 1 removes forced words, which would hide the effect of turning the
  * attention.
  */
-export async function openChapter(app: App, chapter: number, act = 0) {
+async function openChapter(app: App, chapter: number, act = 0) {
   if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
   app.show({ chapter, act, zoom: null, sheet: false });
 }
 
 /** Goes to the next or the previous act; the last act is followed by the figure. */
-export function goOn(app: App, by: 1 | -1) {
+function goOn(app: App, by: 1 | -1) {
   const place = placeAfter(app, by);
   app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act));
 }
@@ -109,7 +109,7 @@ export function createChapters(app: App) {
 }
 
 /** Returns the strip of the chapters. Tab reaches only one chapter, and the arrow keys lead to the other chapters. */
-export function chapterStrip(app: App) {
+function chapterStrip(app: App) {
   const made = element("nav", "gfs-strip");
   const steps = element("div", { role: "toolbar" });
   const close = button("", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });

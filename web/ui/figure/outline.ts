@@ -21,7 +21,7 @@ interface OutlineBox extends Area {
   kind: Kind;
 }
 
-export interface OutlinePlan {
+interface OutlinePlan {
   width: number;
   height: number;
   narrow: boolean;

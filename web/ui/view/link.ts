@@ -269,8 +269,9 @@ async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   if ((ui.sourceWord ?? 0) >= sourceTokens.length) throw new Error("sourceWord");
   const looks = { ...app.state, ...starts.get(app), ...ui };
   if (ui.selected) looks.selected = await cellOf(app, ui.selected);
-  if (!ui.zoom && (looks.selected || ui.panel === "numbers"))
-    Object.assign(looks, app.selectionAt(looks.selected ?? (await enteredCell(app))));
+  const isGrid = ui.panel === "numbers";
+  const cell = looks.selected ?? (isGrid && !ui.zoom ? await enteredCell(app) : null);
+  if (cell && (isGrid || !ui.zoom)) Object.assign(looks, app.selectionAt(cell, looks));
   app.show(linkedSelection(looks));
 }
 

@@ -69,7 +69,7 @@ class NumbersView {
     const cell = selected ?? (own.cell.index.length > 0 ? own.cell : await enteredCell(app, own.cell.name));
     const tensor = await app.value(cell.name);
     const { name, index } = { ...cell, index: inside(cell.index, tensor.shape) };
-    const open = (this.#open = { name, index });
+    const open = { name, index };
     // the chosen cell may lie outside a new, shorter sentence
     if (selected && cellCode(open) !== cellCode(selected)) app.show({ selected: open });
     const made = await arithmetic(app, name, index).catch(messageOf);
@@ -87,6 +87,7 @@ class NumbersView {
       made: isKnown ? made : null,
       beside: this.#said,
       panel: () => {
+        this.#open = open;
         this.#shown = () => this.#show(open, tensor);
         this.#shown();
         return this.#element;
