@@ -317,7 +317,7 @@ CHAPTER_STATES = [
 ]
 IN_A_COLUMN = ANYWHERE | {
     "targets": {"section :is(button, input, select)": [24, 40]},
-    "order": ["nav", "h2", "aside"],
+    "order": ["h2", "nav", ".gfn-room"],
 }
 NUMBER_STATES = [
     At(address="{each}", each=TENSORS, looks=THEMES, wanted=PARTS | AXE),
