@@ -18,6 +18,7 @@ export function createAbout(app: App) {
   const links = () => [...column.querySelectorAll<HTMLElement>(":is(.gfz-receipt, .gfz-trail) button")];
   letArrowsMove(column, links);
   let isWhole = false;
+  let open = "";
   /** The numbers that the reader has followed to the open number. */
   let trail: Cell[] = [];
   const isIn = (cell: Cell) => trail.some((one) => cellCode(one) === cellCode(cell));
@@ -30,7 +31,6 @@ export function createAbout(app: App) {
   function fill(made: Opened, most: number) {
     const words = element("span", {}, fillIn(app, made.sentence));
     const hadFocus = column.contains(document.activeElement);
-    const count = made.receipt?.parts.length ?? 0;
     // screen readers would announce the same text again if it were set again
     if (sentence.textContent !== words.textContent) refill(sentence, words);
     refill(
@@ -41,13 +41,7 @@ export function createAbout(app: App) {
       made.sentence.section && element("p", "gfz-place", app.t("stage.paper", `§${made.sentence.section}`)),
       trail.length > 1 && trailOf(app, trail, made.cell, go),
       made.remarks.map((one) => (typeof one === "string" ? element("p", "gfz-note", one) : one)),
-      made.receipt && receiptElements(app, made.receipt, most, go),
-      made.receipt &&
-        (isWhole || count > most + 1) &&
-        button(app.t("numbers.all"), () => ((isWhole = !isWhole), tell(made)), {
-          pressed: isWhole,
-          className: "gfz-link",
-        }),
+      made.receipt && receiptElements(app, made.receipt, most, go, () => ((isWhole = true), tell(made))),
       made.made?.code && copying(app, { ...made.made, code: made.made.code }),
     );
     links().forEach((one, at) => (one.tabIndex = at ? -1 : 0));
@@ -56,6 +50,8 @@ export function createAbout(app: App) {
 
   /** Fills the column with as many terms as it has room for. */
   function tell(made: Opened) {
+    if (cellCode(made.cell) !== open) isWhole = false;
+    open = cellCode(made.cell);
     if (!isIn(made.cell)) trail = [made.cell]; // a number that was not reached through another begins a new trail
     fill(made, isWhole ? ALL : MOST_TERMS);
     const over = Math.ceil((column.scrollHeight - column.clientHeight) / TERM);

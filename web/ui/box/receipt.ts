@@ -12,7 +12,7 @@ import type { Child } from "../app/types.ts";
 /** A heading of the table, and the class that colours it. */
 export type Heading = readonly [text: string, className?: string];
 /** A line beside the terms: its label, its number as text, the class that colours the line, and the number's cell. */
-export type Line = readonly [label: string, text: string, className?: string, cell?: Cell];
+export type Line = readonly [label: Child, text: string, className?: string, cell?: Cell];
 /** Returns a cell in the notation of code, such as encoder.output[0, 3]. */
 export const cellCode = ({ name, index }: Cell) => `${name}[${index.join(", ")}]`;
 /** Opens the arithmetic of a number. */
@@ -62,9 +62,15 @@ export function receiptOf(made: Explanation, note = ""): Receipt {
 
 /**
  * Returns a receipt with the largest terms in their original order, and the sum of the other terms. `most`: the maximum
- * number of terms. `go` opens the arithmetic of a term.
+ * number of terms. `go` opens the arithmetic of a term; `whole` shows all terms.
  */
-export function receiptElements(app: App, receipt: Receipt, most: number, go: Go): Child[] {
+export function receiptElements(
+  app: App,
+  receipt: Receipt,
+  most: number,
+  go: Go,
+  whole: () => unknown,
+): Child[] {
   const { formula, numbers, before = [], parts, headings, lines, note } = receipt;
   return [
     formula &&
@@ -74,13 +80,21 @@ export function receiptElements(app: App, receipt: Receipt, most: number, go: Go
         element("code", {}, formula),
         numbers && element("code", {}, `= ${numbers}`),
       ),
-    before.length > 0 && table(app, [], [], before, most, go),
-    parts.length + lines.length > 0 && table(app, parts, headings, lines, most, go),
+    before.length > 0 && table(app, [], [], before, most, go, whole),
+    parts.length + lines.length > 0 && table(app, parts, headings, lines, most, go, whole),
     note && element("p", "gfz-note", note),
   ];
 }
 
-function table(app: App, parts: Part[], headings: Heading[], lines: Line[], most: number, go: Go) {
+function table(
+  app: App,
+  parts: Part[],
+  headings: Heading[],
+  lines: Line[],
+  most: number,
+  go: Go,
+  whole: () => unknown,
+) {
   const count = parts.length > most + 1 ? most : parts.length; // avoids a line for "the other 1"
   const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
@@ -110,25 +124,26 @@ function table(app: App, parts: Part[], headings: Heading[], lines: Line[], most
     "table",
     `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}`,
     parts.length > 0 && element("caption", {}, app.t("numbers.rounded")),
-    element(
-      "thead",
-      {},
-      element(
-        "tr",
-        {},
-        headings.map(([text, className]) =>
-          text ? element("th", { scope: "col", className }, text) : element("td"),
-        ),
-      ),
-    ),
+    element("thead", {}, element("tr", {}, headings.map(headingCell))),
     element(
       "tbody",
       {},
       parts.filter((_, at) => shown.has(at)).map(row),
-      others.length > 0 && below([app.t("numbers.rest", others.length), numberOf(rest, "value")]),
+      others.length > 0 &&
+        below([
+          button(app.t("numbers.rest", others.length), whole, {
+            className: "gfz-link",
+            title: app.t("numbers.all"),
+          }),
+          numberOf(rest, "value"),
+        ]),
     ),
     element("tfoot", { class: lines.length > 4 ? "gfz-dense" : "" }, lines.map(below)),
   );
+}
+
+function headingCell([text, className]: Heading) {
+  return text ? element("th", { scope: "col", className }, text) : element("td");
 }
 
 /** Returns the cell of one factor of a term, or of the term's value. */

@@ -49,7 +49,7 @@ export class FigureView {
   #risen = drawing("g", "gfs-risen");
   #veil = drawing("g", "gfs-veil");
   /** The whole figure as the paper draws it; empty while the figure itself is shown. */
-  #outline = drawing("g", { class: "gfs-outline", role: "img" });
+  #outline = drawing("g", "gfs-outline");
   /** The layer for the animations of Play. */
   #flying = drawing("g", "gfs-flying");
   #brush = brushOf(element("canvas"));
@@ -135,7 +135,6 @@ export class FigureView {
     const isNew = isFirst && this.#outline.dataset.act === "outline";
     for (const one of [...this.#groups.values(), this.#veil, this.#flying]) refill(one);
     Object.assign(this.#outline.dataset, { act: this.act?.id });
-    this.#outline.ariaLabel = app.t("outline.label");
     draw(isFirst && !isNew);
     if (isNew) void writeFirst(this.#flying, plan).then(() => this.act?.id === "first" && draw(true));
     return plan;

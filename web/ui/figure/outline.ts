@@ -80,14 +80,16 @@ export function outlinePlan({ norm }: ModelConfig, { width, height }: Plane): Ou
 }
 
 /** Draws the outline. `isWritten`: whether the model has written its first word. */
-export function drawOutline(app: App, plan: OutlinePlan, isWritten: boolean): Child[] {
+export function drawOutline(app: App, plan: OutlinePlan, isWritten: boolean) {
   const { boxes, x, card, narrow } = plan;
   const { outputTokens, hypothesis } = app.result.current;
   const word = isWritten && tokenName(outputTokens[0], app.t);
   const [centre, top] = [middle(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52];
   const { config } = app;
   const stacks = ["encoder", "decoder"] as const;
-  return [
+  return drawing(
+    "g",
+    { role: "img", "aria-label": app.t("outline.label") },
     stacks.map((stack) => cardOf(app, plan, stack, config[`${stack}_layers`])),
     boxes.map((box) => boxIn(app, box, narrow)),
     stacks.map((stack) => flowOf(plan, stack)),
@@ -108,7 +110,7 @@ export function drawOutline(app: App, plan: OutlinePlan, isWritten: boolean): Ch
         fill: "var(--ink)",
       }),
     ),
-  ];
+  );
 }
 
 /** Animates a dot from the sentence to the first word that the model writes. */

@@ -117,7 +117,11 @@ class NumbersView {
     this.#list.draw(name);
     void app.attempt(() => this.#heads.draw(cell, tensor));
     // once the room is on the page, and so has a width
-    queueMicrotask(() => this.#grid.element.hidden || this.#grid.draw(picture));
+    queueMicrotask(() => {
+      // lets Tab reach the text only if it scrolls
+      this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1;
+      if (!this.#grid.element.hidden) this.#grid.draw(picture);
+    });
   }
 
   #fillTools(picture: Picture, { name, index }: Cell) {
