@@ -33,6 +33,17 @@ def general(is_so: Callable[[Seen], bool] = lambda _: True, what: str = "") -> C
     return lambda seen, _: "" if is_so(seen) else f"{what} is false"
 
 
+# The outline
+
+
+def outline(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that the outline names two languages and, if something is changed, what the model writes now."""
+    return first(
+        "" if values["from"] != values["to"] else f"{values['from']} is both languages",
+        expected("text", values["text"], text_of(seen, seen.changes)) if "text" in values else "",
+    )
+
+
 # Words become numbers
 
 
@@ -393,6 +404,8 @@ def mistake(seen: Seen, values: Mapping[str, str]) -> str:
 WAVES = ("interleaved", "halves")
 WITH_SMOOTHING = "chapter.chances.more"
 CHECKS: dict[str, Check] = {
+    "chapter.outline.more": outline,
+    "chapter.outline.more.changed": outline,
     "chapter.embedding": embedding,
     "chapter.positions": positions(*WAVES),
     "chapter.positions.learned": positions("learned"),
@@ -440,6 +453,7 @@ GENERAL: dict[str, Check] = {
     "chapter.unplaced.more": general(is_without_positions, "that positions are off"),
     **dict.fromkeys(
         (
+            *("chapter.outline", "chapter.first", "chapter.first.more"),
             *("chapter.embedding.more", "chapter.adding.more", "chapter.temperature.more"),
             *("chapter.snapshots.more", "chapter.yours", "chapter.yours.more"),
             *(f"chapter.{act}.try" for act in ("embedding", "mixing", "mask", "reading", "chances", "deciding")),

@@ -122,7 +122,7 @@ READ = """async ({ turn, looks, area, complete }) => {
     act: () => ({ ...stage(), state: text(".gfs-said-box h2").length ? "told" : "waits" }),
     zoom: () => ({
       place: text(".gf-zoom .gfz-place").slice(0, 1), said: text(".gf-zoom h2"), notes: text(".gf-zoom .gfz-note"),
-      links: text(".gf-zoom .gfz-about .gfz-link").slice(0, -1), paper: text(".gf-zoom .gfz-place").slice(1),
+      links: text(".gf-zoom .gfz-about > .gfz-link"), paper: text(".gf-zoom .gfz-place").slice(1),
     }),
     why: () => ({
       title: text(".gf-why h3"), said: text(".gf-why [role=status]"), row: text(".gf-why > .gf-note").slice(0, 1),
@@ -487,8 +487,13 @@ class Visit:
         if turn:
             self.tab.locator(f"[data-place='{turn['to']}']").click(position={"x": 3, "y": 3})
             self.scene(Seen(self.model, {**self.seen("chapter", TURNED).state, "row": row}))
+            self.show(act=1)
+            self.act(1)
             self.call("reset")
-        self.show(chapter=0)
+        for number in (1, 2):
+            self.show(act=number)
+            self.act(1)
+        self.show(chapter=0, act=0)
 
     def scene(self, seen: Seen) -> None:
         self.check(seen, KINDS["chapter"])

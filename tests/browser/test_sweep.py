@@ -522,7 +522,7 @@ PLANTED: dict[str, tuple[At, str, str]] = {
     "a control over a text": (At(), "summary { position: relative; left: -60px }", "overlaps the text of h1"),
     "a control that is covered": (At(), f"<i style='{ABOVE} right: 0; height: 60px'></i>", "button .* is covered by i"),
     "a control for no finger": (NUMBERS, "section button { height: 30px; min-height: 0 }", "24 × 40 are wanted"),
-    "parts in the wrong order": (NUMBERS, "aside { position: relative; top: -2000px }", "aside begins above"),
+    "parts in the wrong order": (NUMBERS, ".gfn-room { position: relative; top: -2000px }", "gfn-room begins above"),
     "a panel above its explanation": (
         At(address=PANEL, sizes=[PHONE], wanted=ANYWHERE | {"order": ["h2", "[aria-description]"]}),
         "[aria-description] { position: relative; top: -700px }",
