@@ -170,7 +170,9 @@ export class Keys {
     const app = this.#app;
     const { zoom, sheet, second, panel } = app.state;
     // Escape closes only the dialog, and only empties a search
-    const isInDialog = (event.target as Element).closest("dialog, [type=search]:not(:placeholder-shown)");
+    const isInDialog = (event.target as Element).closest(
+      "dialog, .gfn [type=search]:not(:placeholder-shown)",
+    );
     const isOpen = (zoom || sheet || second) && !isInDialog;
     if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.#root.hidden) return;
     event.preventDefault(); // Escape must not end lecture mode or Play as well
