@@ -87,7 +87,7 @@ def main(run: Path) -> None:
                 tab.close()
         for language, file in OUTLINE.items():
             tab = opened(browser, f"{page.as_uri()}#chapter=1&act=1&language={language}", "light", (1440, 800))
-            drawn = tab.locator(".gfs-outline-svg").evaluate("(svg) => svg.outerHTML")
+            drawn = tab.locator(".gfs-outline > g").evaluate("(outline) => outline.outerHTML")
             (Path(__file__).parent / "templates" / file).write_text(outline(drawn), encoding="utf-8")
             tab.close()
 
@@ -132,8 +132,8 @@ def served(run: Path) -> Iterator[str]:
 
 def outline(drawn: str) -> str:
     """Return the outline without the room around it, with at most one decimal."""
-    box = "460 40 860 690"
-    drawn = re.sub(r'^<svg width="\d+" height="\d+" viewBox="[^"]+" class="[^"]+"', f'<svg viewBox="{box}"', drawn)
+    drawn = re.sub("^<g (.*)</g>$", r'<svg viewBox="460 40 860 690" \1</svg>', drawn, flags=re.DOTALL)
+    drawn = re.sub(' class="gfs-box" data-box="[^"]+"', "", drawn)
     drawn = re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), drawn)
     return drawn.replace("><", ">\n<") + "\n"
 
