@@ -140,7 +140,7 @@ class StageView {
   // Drawing
 
   #redraw() {
-    if (!this.#hasBegun) return; // a hidden stage has no width to draw in
+    if (!this.#hasBegun) return;
     this.#draw().then(
       () => this.#figure.isLook || this.#light(),
       (error) => this.#app.complain(messageOf(error)),
