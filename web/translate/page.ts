@@ -451,7 +451,7 @@ function why({ model, explorer }: Shown, text: string, wording: Wording) {
       { className: "soft" },
       t(hasText(`why.${explorer}`) ? `why.${explorer}` : "why.none"),
     );
-  const shown = new URLSearchParams({ view: "stage" });
+  const shown = new URLSearchParams();
   if (state.chosen.has(text)) shown.set("prefix", wording.text);
   if (state.token !== null) {
     const zoom = JSON.stringify({ box: "decoder.softmax", key: null });
