@@ -67,6 +67,11 @@ export function entryOf(id: string): Entry | null {
   return SUBLAYERS.includes(own) && Object.hasOwn(BESIDE, beside) ? BESIDE[beside] : null;
 }
 
+/** Returns the kind of a box, by its full name. */
+export function kindOf(name: string) {
+  return entryOf(placeOfBox(name).id)?.kind ?? null;
+}
+
 const entries = (stack: Stack, ids: string[]) =>
   ids.flatMap((id): BoxEntry[] => {
     const entry = entryOf(id) as Entry;

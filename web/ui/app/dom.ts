@@ -166,3 +166,15 @@ export function watchSize(signal: AbortSignal, one: Element, changed: () => unkn
   observer.observe(one);
   signal.addEventListener("abort", () => observer.disconnect(), { once: true });
 }
+
+/** Copies a field's text, and returns true. If the browser refuses, shows the field in `shown`, with its text selected. */
+export async function copyText(field: HTMLInputElement | HTMLTextAreaElement, shown: HTMLElement) {
+  shown.hidden = true;
+  try {
+    await navigator.clipboard.writeText(field.value);
+  } catch {
+    shown.hidden = false;
+    field.select();
+  }
+  return shown.hidden;
+}

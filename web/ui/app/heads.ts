@@ -54,21 +54,22 @@ export function shortHeadName({ t }: { t: Texts }, { attention, head }: Place) {
   return t("head.short", t(`head.${family.id}`), layer, head);
 }
 
-/** Returns the chosen heads after a number was opened: its layer is the open one, and its head, if any, the chosen one. */
-export function headsWith(
-  config: ModelConfig,
-  heads: Record<FamilyId, HeadPlace>,
-  name: string,
-  head: number,
-) {
-  const [stack, , layer, sublayer] = name.split(".");
+type Heads = Record<FamilyId, HeadPlace>;
+
+/** Returns the chosen heads after a layer was opened. */
+export function headsAt(heads: Heads, stack: Stack, layer: number) {
   const moved = { ...heads };
-  for (const one of FAMILIES)
-    if (one.stack === stack && layer !== undefined)
-      moved[one.id] = {
-        layer: Number(layer),
-        head: hasHeads(config, name) && one.sublayer === sublayer ? head : heads[one.id].head,
-      };
+  for (const { id, stack: own } of FAMILIES) if (own === stack) moved[id] = { ...heads[id], layer };
+  return moved;
+}
+
+/** Returns the chosen heads after a number was opened: its layer is the open one, and its head, if any, the chosen one. */
+export function headsWith(config: ModelConfig, heads: Heads, name: string, head: number) {
+  const [stack, , layer, sublayer] = name.split(".");
+  if (layer === undefined) return heads;
+  const moved = headsAt(heads, stack as Stack, Number(layer));
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  if (family && hasHeads(config, name)) moved[family.id].head = head;
   return moved;
 }
 

@@ -35,15 +35,13 @@ const [TALL, LOW, ABOVE] = [
 export async function addNormView(app: App, lit: Lit | null): Promise<Opened | null> {
   const reading = await readAddNorm(app, lit);
   if (!reading) return null;
-  const { box, row, at, stack, layer, id, side, from, notes, made, cell, word } = reading;
+  const { box, row, at, stack, layer, id, notes, made, cell, word } = reading;
   const segment = segmentOf(app.state, box);
   const guesses = segment && (await readGuesses(app, stack));
   const name = app.t(`stage.${stack}`);
   return {
-    kind: "add",
     place: [box, row, at].join(),
     name: id === "norm" ? app.t("zoom.add.final", name) : app.t(`zoom.add.place.${id}`, name, layer),
-    sides: { keys: from, query: side },
     sentence: guesses ? guessSentence(app, guesses, box, stack, row, word) : sentenceOf(reading),
     remarks: guesses ? [app.t("zoom.guesses.about")] : [...new Set([...notes, ...(made?.notes ?? [])])],
     cell,

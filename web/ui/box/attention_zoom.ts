@@ -29,14 +29,12 @@ export async function attentionView(app: App, lit: Lit | null): Promise<Opened |
   if (!reading) return null;
   const weights = segment === "weights" ? await weightsOf(app, reading) : null;
   const rollout = segment === "rollout" ? await readRollout(app, reading) : null;
-  const { box, head, row, key, keySide, querySide, open, family, layer } = reading;
+  const { box, head, row, key, open, family, layer } = reading;
   return {
-    kind: "att",
     place: [box, head, row, key].join(),
     name: rollout
       ? app.t(`family.${family.id}`)
       : app.t("zoom.place", app.t(`family.${family.id}`), layer, head),
-    sides: { keys: keySide, query: querySide },
     sentence: rollout ? rolloutSentence(rollout, reading) : sentenceOf(reading),
     remarks: rollout ? [app.t("zoom.rollout.about")] : remarksOn(app, reading),
     cell: { name: `${box}.${open.kind}`, index: [...leadOf(reading, open.kind), open.at] },

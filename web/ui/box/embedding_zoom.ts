@@ -20,16 +20,13 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
   const reading = await readEmbedding(app, zoom.box, openRow(app, stack, lit, count));
   const { row, words, side, open } = reading;
   return {
-    kind: "emb",
     place: [zoom.box, row].join(),
     name: `${app.t(`stage.${stack}`)} · ${app.t("zoom.embedding.place", row, words.length)}`,
-    sides: { keys: side, query: side },
     sentence: sentenceOf(reading),
     remarks: reading.notes,
     cell: { name: `${side}.${open.kind}`, index: [row, open.at] },
     receipt: receipt(app, reading),
     made: open.made[open.kind],
-    calculation: "zoom.embedding",
     beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
     panel: () => boxPanel(app, (tell) => embeddingBox(app, reading, tell)),
   };

@@ -24,12 +24,10 @@ export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened
   const expand = segment && (await expandOf(app));
   const reading = await readFeedForward(app, lit, segment ? "hidden" : "activated");
   if (!reading) return null;
-  const { box, stack, layer, row, unit, side, open, notes, names } = reading;
+  const { box, stack, layer, row, unit, open, notes, names } = reading;
   return {
-    kind: "ffn",
     place: [box, row, unit].join(),
     name: app.t("zoom.layer", app.t(`numbers.feed.${stack}`), layer),
-    sides: { keys: side, query: side },
     sentence: sentenceOf(reading, app.t("word.comma")),
     remarks: [
       ...new Set([...notes, ...open.made.notes]),

@@ -2,7 +2,6 @@
 
 import type { Cell, Explanation, Side } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
-import type { Kind } from "../app/boxes.ts";
 import type { Child } from "../app/types.ts";
 import type { Receipt } from "./receipt.ts";
 
@@ -25,13 +24,10 @@ export type Value = string | number | { word: string; side: Side };
 
 /** An opened box: a worked calculation with its explanation. */
 export interface Opened {
-  kind: Kind;
   /** Identifies the shown part. When this text changes, the panel's open row is scrolled into view. */
   place: string;
   /** The title, such as "Cross-attention, layer 1, head 5". */
   name: string;
-  /** The sides whose colours are used for keys (what is attended to) and for queries (what attends). */
-  sides: { keys: Side; query: Side };
   sentence: Sentence;
   /** Notes and links below the sentence. */
   remarks: Child[];
@@ -40,8 +36,6 @@ export interface Opened {
   receipt: Receipt | null;
   /** The arithmetic as Python can repeat it; null = not at all. */
   made: Explanation | null;
-  /** The key of the name that the bar above the panel gives to the calculation. */
-  calculation?: string;
   /** What stands in the bar beside the names of the segments. */
   beside?: Child;
   panel(room: HTMLElement): Child;

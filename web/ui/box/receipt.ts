@@ -2,7 +2,7 @@
 import { decimalsOf, fixedText, numberText } from "../../engine/number_text.ts";
 import { snippet } from "../../engine/snippet.ts";
 import { largestAt } from "../../engine/tensor.ts";
-import { button, element } from "../app/dom.ts";
+import { button, copyText, element } from "../app/dom.ts";
 import { tokenName } from "../app/wording.ts";
 
 import type { Cell, Explanation, Part } from "../../engine/types.ts";
@@ -167,15 +167,8 @@ export function copying(app: App, made: Parameters<typeof snippet>[0]) {
       app.t("numbers.copy", label),
       async () => {
         area.value = snippet(made, library);
-        area.hidden = true;
-        try {
-          await navigator.clipboard.writeText(area.value);
-          said.textContent = app.t("numbers.copied", label);
-        } catch {
-          area.hidden = false;
-          area.select();
-          said.textContent = app.t("numbers.copyByHand");
-        }
+        const isCopied = await copyText(area, area);
+        said.textContent = isCopied ? app.t("numbers.copied", label) : app.t("numbers.copyByHand");
       },
       { className: "gfz-link" },
     );

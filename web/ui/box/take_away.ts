@@ -2,7 +2,7 @@
 // HTML that embeds the page in another page.
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "../app/colours.ts";
-import { brushOf, button, closeMenu, element, menu, refill } from "../app/dom.ts";
+import { brushOf, button, closeMenu, copyText, element, menu, refill } from "../app/dom.ts";
 import { drawing, withAttributes } from "../app/drawing.ts";
 import { svgBrush, svgFile } from "./numbers/brush.ts";
 import { measured } from "./numbers/grid.ts";
@@ -98,14 +98,7 @@ export function copyButton(
   const shown = element("p", { class: "gf-copied", hidden: true }, app.t("save.copy"), field);
   const copy = button(title, async () => {
     field.value = text();
-    shown.hidden = true;
-    try {
-      await navigator.clipboard.writeText(field.value);
-      sayOn(copy, title, app.t(copied), say);
-    } catch {
-      shown.hidden = false;
-      field.select();
-    }
+    if (await copyText(field, shown)) sayOn(copy, title, app.t(copied), say);
   });
   return [copy, shown];
 }

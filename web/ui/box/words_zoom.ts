@@ -36,10 +36,8 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   const isLogit = selected?.name === "logits" || (!selected && zoom.box.endsWith("linear"));
   const name = app.t(`stage.box.${zoom.box}`);
   return {
-    kind: zoom.box.endsWith("linear") ? "lin" : "sof",
     place: [zoom.box, reading.row, open.id].join(),
     name: `${name} · ${app.t("stage.word.of", reading.row + 1, reading.rows)}`,
-    sides: { keys: "target", query: "target" },
     sentence: sentenceOf(reading, isLogit, app.state.temperature),
     remarks: remarksOn(app, reading, word),
     cell: part
@@ -47,7 +45,6 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
       : { name: isLogit ? "logits" : "log_probs", index: [reading.row, open.id] },
     receipt: receipt(app, reading),
     made: part?.made ?? ("code" in made ? made : null),
-    calculation: "zoom.words",
     beside: turner(app, "decoder", { ...reading, word }),
     panel: () => boxPanel(app, (tell) => wordsBox(app, reading, tell)),
   };

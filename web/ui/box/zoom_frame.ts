@@ -1,6 +1,7 @@
 // The frame of an opened box: the column with the explanation, and the room for the panel. Each kind of box fills the
 // column and the room with its own content.
 import { element, nodesOf, refill, watchSize } from "../app/dom.ts";
+import { kindOf } from "../app/boxes.ts";
 import { drawAfterLayout } from "./rows.ts";
 import { latestOnly } from "../app/latest.ts";
 import { createNumbers } from "./numbers/all_numbers.ts";
@@ -45,17 +46,15 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   let opened: Opened | null = null;
   let [stop, shown, drawn] = ["", "", ""];
 
-  async function read() {
-    const { zoom: asked, panel } = app.state;
-    const made = asked && (await viewOf(asked.box)?.(app, lit()));
-    return made ? (panel === "numbers" ? numbers(made) : made) : null;
-  }
+  const read = () => readBox(app, numbers, lit);
 
   function show(made: Opened | null) {
     opened = made;
-    if (!made) return refill(zoom);
+    const { zoom: asked } = app.state;
+    if (!made || !asked) return refill(zoom);
     if (!zoom.firstChild) refill(zoom, about.element, room);
-    colour(zoom, made);
+    colour(zoom, app, asked.box);
+    zoom.ariaLabel = made.name;
     about.tell(made);
     drawPanel(made);
     if (made.place !== shown) showRow(room);
@@ -104,6 +103,17 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   return zoom;
 }
 
+/** Reads what the opened box shows, as a calculation or as a grid of numbers; null = no box is opened. */
+async function readBox(app: App, numbers: ReturnType<typeof createNumbers>, lit: () => Lit | null) {
+  const { zoom, panel, selected } = app.state;
+  const view = zoom && viewOf(zoom.box);
+  if (!view) return null;
+  const isGrid = panel === "numbers";
+  if (isGrid && selected) return numbers(selected);
+  const made = await view(app, lit());
+  return made && isGrid ? numbers(made.cell) : made;
+}
+
 /** Fills the room with the bar and the open segment. */
 function fillRoom(app: App, room: HTMLElement, made: Opened) {
   const { zoom, panel } = app.state;
@@ -116,12 +126,13 @@ function fillRoom(app: App, room: HTMLElement, made: Opened) {
   else refill(room, bar, inner);
 }
 
-/** Names an opened box, and gives it the colours of its kind and of its sides. */
-function colour(zoom: HTMLElement, { kind, name, sides }: Opened) {
-  Object.assign(zoom.dataset, sides);
+/** Gives an opened box the colours of its kind, and of the sides of its keys (what is attended to) and queries. */
+function colour(zoom: HTMLElement, app: App, box: string) {
+  const { rowSide: query, columnSide: keys = query } = app.labels(`${box}.weights`);
+  Object.assign(zoom.dataset, { keys, query });
+  const kind = kindOf(box);
   zoom.style.cssText = `--ground: var(--${kind}); --edge: var(--${kind}-l)`;
   if (kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
-  zoom.ariaLabel = name;
 }
 
 function stopsIn(room: HTMLElement) {

@@ -2,19 +2,18 @@
 // word.
 import { element } from "../app/dom.ts";
 import { isPanel, panelOf } from "./panels.ts";
-import { segmentOf, segmentsOf } from "../app/boxes.ts";
+import { kindOf, segmentOf, segmentsOf } from "../app/boxes.ts";
 import { stopButton } from "./zoom_parts.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child, PanelName } from "../app/types.ts";
 import type { Opened } from "./opened.ts";
 
+/** The names of calculations that have one of their own. */
+const NAMES: Record<string, string> = { emb: "zoom.embedding", lin: "zoom.words", sof: "zoom.words" };
+
 /** Returns the bar of an opened box, with the names of its segments. */
-export function segmentBar(
-  app: App,
-  box: string,
-  { calculation = "zoom.calculation", beside, cell }: Opened,
-) {
+export function segmentBar(app: App, box: string, { beside, cell }: Opened) {
   const { panel } = app.state;
   const open = panel === "numbers" ? panel : (segmentOf(app.state, box) ?? "calculation");
   const segment = (to: PanelName, text: string) =>
@@ -27,7 +26,7 @@ export function segmentBar(
   const segments = element(
     "div",
     { class: "gfz-segments", role: "group" },
-    segment("calculation", calculation),
+    segment("calculation", NAMES[kindOf(box) ?? ""] ?? "zoom.calculation"),
     segmentsOf(box).map((to) => segment(to, `panel.${to}`)),
     segment("numbers", "stage.numbers"),
   );

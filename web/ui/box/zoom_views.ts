@@ -1,5 +1,5 @@
 // The view that opens each kind of box.
-import { entryOf, placeOfBox } from "../app/boxes.ts";
+import { kindOf } from "../app/boxes.ts";
 import { addNormView } from "./add_norm_zoom.ts";
 import { attentionView } from "./attention_zoom.ts";
 import { embeddingView } from "./embedding_zoom.ts";
@@ -20,6 +20,6 @@ const VIEWS: Record<Kind, ZoomView> = {
 
 /** Returns the view that opens a box, or null if the figure has no such box. */
 export function viewOf(box: string): ZoomView | null {
-  const entry = entryOf(placeOfBox(box).id);
-  return entry && VIEWS[entry.kind];
+  const kind = kindOf(box);
+  return kind && VIEWS[kind];
 }

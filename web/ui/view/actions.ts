@@ -1,6 +1,6 @@
 // What the reader can choose on the figure: a word, a head, a layer, a box, a guess.
 import { boxName, boxOfPanel } from "../app/boxes.ts";
-import { FAMILIES } from "../app/heads.ts";
+import { headsAt } from "../app/heads.ts";
 import { clamp } from "../../engine/tensor.ts";
 import { viewOf } from "../box/zoom_views.ts";
 
@@ -37,10 +37,7 @@ export function chooseHead(app: App, family: FamilyId, head: number) {
 }
 
 export function openLayer(app: App, stack: Stack, layer: number) {
-  const { heads } = app.state;
-  const moved = { ...heads };
-  for (const { id, stack: own } of FAMILIES) if (own === stack) moved[id] = { ...heads[id], layer };
-  app.show({ heads: moved, sourceWord: null });
+  app.show({ heads: headsAt(app.state.heads, stack, layer), sourceWord: null });
 }
 
 /**

@@ -23,10 +23,10 @@ import type { Picture } from "./picture.ts";
 
 const TABLE_CELLS = 1500;
 
-/** Returns a function that opens a box as a grid; `own`: the box as a calculation. */
+/** Returns a function that opens a box as a grid at a number; without an index, at the largest number of its row. */
 export function createNumbers(app: App) {
   const view = new NumbersView(app);
-  return (own: Opened) => view.open(own);
+  return (cell: Cell) => view.open(cell);
 }
 
 class NumbersView {
@@ -63,10 +63,10 @@ class NumbersView {
     letArrowsMove(this.#tools);
   }
 
-  async open(own: Opened): Promise<Opened> {
+  async open(wanted: Cell): Promise<Opened> {
     const app = this.#app;
     const { selected } = app.state;
-    const cell = selected ?? (own.cell.index.length > 0 ? own.cell : await enteredCell(app, own.cell.name));
+    const cell = wanted.index.length > 0 ? wanted : await enteredCell(app, wanted.name);
     const tensor = await app.value(cell.name);
     const { name, index } = { ...cell, index: inside(cell.index, tensor.shape) };
     const open = { name, index };
@@ -77,7 +77,6 @@ class NumbersView {
     const result = isKnown ? made.result : rowAt(tensor, index.slice(0, -1))[index[index.length - 1]];
     const code = `${lastOf(name)}[${index.join(", ")}] = ${numberText(result, 4)}`;
     return {
-      ...own,
       place: cellCode(open),
       name: placeText(app, open),
       sentence: told(app, open, result),
