@@ -404,8 +404,8 @@ def mistake(seen: Seen, values: Mapping[str, str]) -> str:
 WAVES = ("interleaved", "halves")
 WITH_SMOOTHING = "chapter.chances.more"
 CHECKS: dict[str, Check] = {
-    "chapter.outline.more": outline,
-    "chapter.outline.more.changed": outline,
+    "chapter.outline": outline,
+    "chapter.outline.changed": outline,
     "chapter.embedding": embedding,
     "chapter.positions": positions(*WAVES),
     "chapter.positions.learned": positions("learned"),
@@ -449,13 +449,18 @@ CHECKS: dict[str, Check] = {
     "chapter.mistake.more": mistake,
 }
 """The checks of the templates about this model, by the template's key."""
+ASKING = (
+    *("outline", "first", "embedding", "positions", "unplaced", "mixing", "adding", "mask", "reading", "units"),
+    *("chances", "temperature", "search", "beginning", "learning", "trained", "deciding", "off", "mistake", "yours"),
+)
+"""The acts whose title is a question or a statement about every such model."""
 GENERAL: dict[str, Check] = {
     "chapter.unplaced.more": general(is_without_positions, "that positions are off"),
     **dict.fromkeys(
         (
-            *("chapter.outline", "chapter.first", "chapter.first.more"),
-            *("chapter.embedding.more", "chapter.adding.more", "chapter.temperature.more"),
-            *("chapter.snapshots.more", "chapter.yours", "chapter.yours.more"),
+            *("chapter.first", "chapter.yours", "chapter.embedding.more", "chapter.adding.more"),
+            *("chapter.temperature.more", "chapter.snapshots.more", "chapter.6"),
+            *(f"chapter.{act}.title" for act in ASKING),
             *(f"chapter.{act}.try" for act in ("embedding", "mixing", "mask", "reading", "chances", "deciding")),
         ),
         general(),

@@ -87,7 +87,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "chips": ("look.look", "look.hint"),
         "others": ("look.others",),
     },
-    "act": {"said": ("chapter.",), "more": ("chapter.",)},
+    "act": {"title": ("chapter.",), "said": ("chapter.",), "more": ("chapter.",)},
     "held": {
         "kicker": ("stage.turned.kicker",),
         "said": ("stage.turned", "stage.turned.two", "stage.turned.self", "stage.turned.self.two"),
@@ -119,7 +119,10 @@ READ = """async ({ turn, looks, area, complete }) => {
       guesses: all(".gfs-guess").map((one) => [one.dataset.guess, one.querySelector("title").textContent]),
     }),
     held: stage,
-    act: () => ({ ...stage(), state: text(".gfs-said-box h2").length ? "told" : "waits" }),
+    act: () => ({
+      ...stage(), title: text(".gfs-said-box h2"), said: text(".gfs-conclusion"),
+      state: text(".gfs-conclusion").length ? "told" : "waits",
+    }),
     zoom: () => ({
       place: text(".gf-zoom .gfz-place").slice(0, 1), said: text(".gf-zoom h2"), notes: text(".gf-zoom .gfz-note"),
       links: text(".gf-zoom .gfz-about > .gfz-link"), paper: text(".gf-zoom .gfz-place").slice(1),
@@ -452,7 +455,7 @@ class Visit:
 
     def tried(self, number: int, seen: Seen, said: Sequence[str]) -> None:
         """Use the controls that the reader has in an act, and check the sentences after each change."""
-        act, buttons = said[0] if said else "", self.tab.locator(".gfs-stage-buttons")
+        act, buttons = said[0] if said else "", self.tab.locator(".gfs-act-buttons")
         if act.startswith("chapter.temperature"):
             self.show(temperature=self.chance.choice([0.5, 1.7, 4.0]))
             self.act(number)

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from tools.states import ACTS
 
+import glassformer as gf
 from browser.waiting import settled, until
+from glassformer.built_in import BUILT_IN
 from glassformer.watch.explorer.payload import recorded_payload
 
 SENTENCE = "the cat sees a big black dog ."
+ANIMAL = "The animal didn't cross the street because it was too tired."
 PAIR = ["the big cat sleeps .", "the black dog sleeps ."]
 STORY = {"opens": "first", "pair": PAIR}
 ATTENTIONS = [
@@ -34,10 +37,10 @@ def opened(make_translator: Any, explore: Any) -> Any:
 
 
 def said(page: Any, act: str = "") -> str:
-    """Wait until the page shows the sentence of the present act, and return the sentence."""
+    """Wait until the page shows the conclusion of the present act, and return the conclusion."""
     settled(page)
-    until(page, "document.querySelector('.gfs-said-box h2').textContent")
-    text: str = page.locator(".gfs-said-box h2").inner_text()
+    until(page, "document.querySelector('.gfs-conclusion').textContent")
+    text: str = page.locator(".gfs-conclusion").inner_text()
     return text
 
 
@@ -112,13 +115,13 @@ def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
 
 def test_the_buttons_stand_at_one_place_and_lead_through_the_acts_to_the_readers_own_sentence(opened):
     page = opened("chapter=1&act=0")
-    dark = page.locator(".gfs-stage-buttons .gfs-dark:visible")
+    dark = page.locator(".gfs-act-buttons .gfs-dark:visible")
     places = set()
 
     def measure() -> None:
         if dark.count():
             box = dark.bounding_box()
-            places.add((round(box["x"]), round(box["y"])))
+            places.add((round(box["x"] + box["width"]), round(box["y"])))
 
     for chapter, act in ((1, 0), (1, 1), (1, 2), (2, 0)):
         measure()
@@ -287,7 +290,7 @@ def test_a_change_that_is_in_force_is_named_in_each_chapter_and_can_be_let_go(op
     page.evaluate("glassformer.set({mistakes: ['no_scale'], positions: false}).then(() => null)")
     page.evaluate("glassformer.app.show({chapter: 1, act: 0})")
     page.locator(".gf-ray-said", has_text="Your changes are in force: ").wait_for()
-    page.locator(".gf-ray").get_by_role("button", name="Let go").click()
+    page.get_by_role("button", name="Let go").click()
     until(page, "glassformer.app.changed === false")
     until(page, "!document.querySelector('.gf-ray-said').textContent.includes('in force')")
 
@@ -299,7 +302,7 @@ def test_a_row_that_is_turned_in_the_act_about_deciding_heads_can_be_let_go(open
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.get_by_text("Your changes are in force: by hand").wait_for()
-    until(page, "!document.querySelector('.gfs-stage-buttons').textContent.includes('computing')")
+    until(page, "!document.querySelector('.gfs-act-buttons').textContent.includes('computing')")
     page.get_by_role("button", name="Let go").click()
     until(page, "glassformer.app.changed === false")
     assert said(page) == before
@@ -320,17 +323,10 @@ def test_a_large_window_has_an_acts_buttons_on_one_line(opened):
     page = opened("chapter=7&act=1")
     said(page)
     page.get_by_role("button", name="All heads").wait_for()
-    middles = page.locator(".gfs-stage-buttons > *").evaluate_all(
+    middles = page.locator(".gfs-act-buttons:visible > *").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2)"
     )
     assert max(middles) - min(middles) < 3
-    page.evaluate("glassformer.app.show({act: 2})")
-    page.locator(".gfs-stage-buttons select").wait_for()
-    select, decoder = (
-        one.bounding_box()
-        for one in (page.locator(".gfs-stage-buttons select"), page.get_by_text("Decoder", exact=True))
-    )
-    assert select["x"] + select["width"] <= decoder["x"]
 
 
 def test_the_act_about_the_head_that_counts_most_says_by_what_measure(opened):
@@ -475,20 +471,41 @@ def test_an_encoder_that_stands_alone_leaves_no_empty_half(opened, size):
     assert min(heights.values()) > 0.1 * size[1]  # the lit box gets the remaining height
 
 
-@pytest.mark.parametrize("size", [(1280, 720), pytest.param((1440, 900), marks=pytest.mark.long)])
+FOOT = """() => {
+  const box = (one) => one.getBoundingClientRect().toJSON();
+  const foot = document.querySelector(".gfs-tour");
+  const conclusion = [...foot.querySelectorAll(".gfs-conclusion, .gf-ray-said")].find((one) => one.checkVisibility());
+  const buttons = [...foot.querySelectorAll(".gfs-act-buttons")].find((one) => one.checkVisibility());
+  const lines = conclusion.offsetHeight / parseFloat(getComputedStyle(conclusion).lineHeight);
+  return { foot: box(foot), conclusion: box(conclusion), buttons: box(buttons), lines };
+}"""
+
+
 @pytest.mark.parametrize(
-    "act", [pytest.param("chapter=7&act=1", marks=pytest.mark.long), "chapter=7&act=2", "chapter=5&act=1"]
+    ("size", "lecture"), [((1440, 900), False), ((1920, 1080), True), ((1280, 720), True), ((1024, 640), False)]
 )
-def test_the_tools_of_an_act_stand_beside_the_word_decoder(opened, size, act):
-    page = opened(act, size)
-    said(page)
-    tools = page.locator(".gfs-stage-buttons > *").all()
-    assert len(tools) >= 2
-    decoder = page.locator(".gfs-figure-svg text", has_text="Decoder").first.bounding_box()
-    sentence = page.locator(".gfs-said-box h2").bounding_box()
-    for box in (one.bounding_box() for one in tools):
-        assert box["x"] + box["width"] <= decoder["x"] or box["y"] >= decoder["y"] + decoder["height"]
-        assert box["y"] + box["height"] <= sentence["y"]
+def test_each_act_ends_in_one_foot_with_its_conclusion_and_its_buttons(explore, size, lecture):
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, start="figure", fragment="chapter=1", size=size)
+    page.evaluate("(lecture) => glassformer.app.show({ lecture })", lecture)
+    feet = set()
+    for chapter, acts in ACTS.items():
+        for act in range(acts):
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            settled(page)
+            until(
+                page,
+                "[...document.querySelectorAll('.gfs-conclusion, .gf-ray-said')]"
+                ".some((one) => one.checkVisibility() && one.textContent)",
+            )
+            seen = page.evaluate(FOOT)
+            foot, conclusion, buttons = seen["foot"], seen["conclusion"], seen["buttons"]
+            feet.add(tuple(round(foot[side]) for side in ("left", "top", "right", "bottom")))
+            assert seen["lines"] < 2.1, (chapter, act)
+            assert conclusion["right"] <= buttons["left"], (chapter, act)
+            assert foot["top"] <= min(conclusion["top"], buttons["top"]), (chapter, act)
+            assert max(conclusion["bottom"], buttons["bottom"]) <= foot["bottom"] <= size[1] + 1, (chapter, act)
+            assert buttons["right"] <= foot["right"] + 1, (chapter, act)
+    assert len(feet) == 1
 
 
 BOX = """() => {
@@ -529,7 +546,7 @@ def test_an_address_opens_lecture_mode_with_the_act_s_button_and_the_menu(opened
     said(page)
     assert page.locator(".glassformer[data-lecture]").count() == 1
     assert page.locator(".gfs-more summary").first.is_visible()
-    page.locator(".gfs-stage-buttons:visible .gfs-pill").first.click()
+    page.locator(".gfs-act-buttons:visible .gfs-pill").first.click()
     until(page, f"String({PLACE}) === '4,1'")
     page.keyboard.press("Escape")
     until(page, "!location.hash.includes('lecture')")

@@ -259,7 +259,7 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     frame = request.getfixturevalue(host)(translator, words)
     frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
     frame.evaluate("glassformer.app.show({chapter: 0})")
-    frame.locator(".gfs-foot", has_text="<b onclick=pwned()>run").wait_for()
+    frame.locator(".gfs-about", has_text="<b onclick=pwned()>run").wait_for(state="attached")
     frame.evaluate(f"glassformer.app.select({{name: '{CROSS}.weights', index: [0, 0, 0]}})")
     frame.locator(".gfn-said bdi").first.wait_for()
     frame.evaluate("glassformer.set({source: document.querySelector('.gfn-said bdi').textContent})")
@@ -402,7 +402,7 @@ def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, ho
 def test_the_badge_of_a_written_page_says_that_weights_are_rounded(make_translator, written):
     page = written(make_translator())
     page.evaluate("glassformer.app.show({chapter: 0})")
-    page.locator(".gfs-foot", has_text="both with weights in half precision").wait_for()
+    page.locator(".gfs-about", has_text="both with weights in half precision").wait_for(state="attached")
 
 
 def test_a_model_stored_in_half_precision_agrees_with_its_trace(make_translator, written):
@@ -416,7 +416,7 @@ def test_a_model_stored_in_half_precision_agrees_with_its_trace(make_translator,
         np.testing.assert_allclose(numbers(page, name), value, atol=1e-5, err_msg=name)
     assert np.abs(numbers(page, "logits") - in_float32).max() > 1e-4  # so weights in float32 would be noticed
     page.evaluate("glassformer.app.show({chapter: 0})")
-    page.locator(".gfs-foot", has_text="equals PyTorch to").wait_for()
+    page.locator(".gfs-about", has_text="equals PyTorch to").wait_for(state="attached")
     assert page.evaluate("glassformer.app.parity") <= 1e-5
 
 

@@ -276,7 +276,7 @@ def test_the_menu_has_no_sign_that_common_fonts_lack(stage):
     page.locator(".gfs-more summary").click()
     text = page.locator(".gfs-more .gf-choices").inner_text()
     assert "Copy link" in text
-    assert re.fullmatch(r"[\s!-~…]+", text.replace("中文", ""))  # whoever reads Chinese has a font for it
+    assert re.fullmatch(r"[\s!-~…·]+", text.replace("中文", ""))  # whoever reads Chinese has a font for it
 
 
 def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
@@ -450,7 +450,7 @@ def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
     # because of the mistake, the search writes words that are not the likeliest
     assert unlikely > (3 if size[1] == 900 else 0)
     page.evaluate("glassformer.app.show({ chapter: 7, act: 2 })")
-    until(page, "document.querySelector('.gfs-said-box h2').textContent.startsWith('A mistake')")
+    until(page, "document.querySelector('.gfs-conclusion').textContent.startsWith('A mistake')")
     written = page.evaluate("glassformer.app.result.current.outputTokens.length")
     assert page.locator(".gfs-word[data-word=output]").count() == written  # the sentence names all written words
 

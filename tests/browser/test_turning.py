@@ -314,10 +314,10 @@ def test_the_outline_carries_what_the_reader_has_turned(explore, turnable):
     token = page.evaluate("glassformer.app.result.current.targetTokens")[opening(page)["row"]]
     assert f"by hand: “{token}”" in page.locator(".gfs-paper").inner_text()
     new = page.evaluate("glassformer.app.result.current.text")
-    assert page.locator(".gfs-more-text").inner_text().endswith(f"It now writes: {new}")
+    assert page.locator(".gfs-conclusion").inner_text().endswith(f"It now writes: {new}")
     page.get_by_role("button", name="Let go").click()
     until(page, "!document.querySelector('.gfs-paper').innerText")
-    assert "now writes" not in page.locator(".gfs-more-text").inner_text()
+    assert "now writes" not in page.locator(".gfs-conclusion").inner_text()
 
 
 def test_the_title_asks_about_no_word_that_is_not_on_the_screen(explore, make_translator):

@@ -41,7 +41,8 @@ def test_words_of_a_model_stay_text(make_translator, explore):
     page.get_by_role("button", name="Table").click()
     assert HOSTILE[0] in page.locator(".gfn-table").inner_text()
     page.get_by_role("button", name="← Figure").click()
-    page.locator(".gfs-foot", has_text="<b>run").wait_for()
+    page.locator(".gfs-more summary").click()
+    page.locator(".gfs-about", has_text="<b>run").wait_for()
     assert page.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
 
 

@@ -133,11 +133,11 @@ def test_the_temperature_of_the_box_is_that_of_the_sentence_and_of_the_chapter(o
     assert warm < likeliest - 0.001
     assert numbers(page, 5)[0] == pytest.approx(warm, abs=0.00051)
     page.evaluate("glassformer.app.show({ zoom: null, chapter: 5, act: 1 })")
-    chapter = page.locator(".gfs-stage-buttons").get_by_label("Temperature")
+    chapter = page.get_by_label("Temperature")
     chapter.wait_for()
     assert chapter.input_value() == "1.85"
     chapter.fill("0.7")
-    page.locator(".gfs-said-box h2", has_text="At temperature 0.7,").wait_for()
+    page.locator(".gfs-conclusion", has_text="At temperature 0.7,").wait_for()
     page.evaluate("glassformer.app.show({ zoom: { box: 'decoder.softmax', key: null } })")
     page.locator(".gf-zoom h2", has_text="At temperature 0.7,").wait_for()
     assert page.locator(".gfz-sliders").get_by_label("Temperature").input_value() == "0.7"

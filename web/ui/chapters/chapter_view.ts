@@ -159,9 +159,10 @@ function chapterStrip(app: App) {
   return made;
 }
 
-/** What an act shows instead of the stage's own sentence. */
+/** What an act shows instead of the stage's own sentence: what it asks, and what it concludes. */
 export interface Guided {
   kicker: Child;
+  title: Child;
   sentence: Child;
   more: Child;
   /** The reader's active changes, with a button that undoes them. */
@@ -177,22 +178,25 @@ export async function guided(
   edit: () => void,
   open: () => void,
 ): Promise<Guided> {
-  const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
+  const name = app.t(`chapter.${app.state.chapter}`);
+  const kicker = `${app.state.chapter} · ${name}`;
+  const key = `chapter.${act.id}`;
+  const exists = (one: string) => app.t(one) !== one;
+  const title = exists(`${key}.title`) ? app.t(`${key}.title`) : name;
   const changes = app.changed && [
     inForce(app),
     " ",
     button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-text-link" }),
   ];
   if (act.made?.(numbers.translated.changes) === false)
-    return { kicker, sentence: "", more: "", changes, buttons: app.state.busy && app.t("page.busy") };
+    return { kicker, title, sentence: "", more: "", changes, buttons: app.state.busy && app.t("page.busy") };
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
-  const key = `chapter.${act.id}`;
-  const exists = (one: string) => app.t(one) !== one;
   const varied = (one: string) =>
     found.variant && exists(`${one}.${found.variant}`) ? `${one}.${found.variant}` : one;
   const said = (one: string) => spoken(saidWith(app, one, act.box || app.state.box, numbers, found.values));
   return {
     kicker,
+    title,
     sentence: said(found.variant === OWN ? "" : varied(key)),
     more: [
       found.more !== false &&
@@ -203,7 +207,7 @@ export async function guided(
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],
     changes: !act.changes && changes,
-    buttons: [buttonsOf(app, act, found, edit), toolOf(app, act, open)],
+    buttons: [toolOf(app, act, open), buttonsOf(app, act, found, edit)],
   };
 }
 
@@ -252,15 +256,15 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
     });
   if (id === "off" && variant.startsWith("stays") && Number(values.count) < MOST_OFF)
     return [
-      dark(app.t("chapter.off.more.next"), () => switchNextOff(app)),
       pill(app.t("chapter.off.next"), () => goOn(app, 1)),
+      dark(app.t("chapter.off.more.next"), () => switchNextOff(app)),
     ];
   const { chapter } = app.state;
   const next = placeAfter(app, 1);
   const isLast = next !== null && next.chapter !== chapter;
   return [
-    dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () => goOn(app, 1)),
     CHAPTERS[chapter - 1].missing?.(app) && pill(`← ${app.t(`chapter.${chapter - 1}`)}`, () => goOn(app, -1)),
+    dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () => goOn(app, 1)),
   ];
 }
 

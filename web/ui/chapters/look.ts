@@ -38,15 +38,18 @@ const HINT = 110; // px needed for the hint beside the dot
 export type Lit = Pick<Selection, "heads"> & { row: number };
 
 /**
- * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and highlights the
- * scene's ray in the figure; its argument is null if no ray is known.
+ * Returns the scene, which follows the page's sentence: its element, its conclusion and its buttons. `onward` opens the
+ * figure and highlights the scene's ray in the figure; its argument is null if no ray is known.
  */
-export function createLook(app: App, onward: (lit: Lit | null) => void): HTMLElement {
-  return new LookView(app, onward).element;
+export function createLook(app: App, onward: (lit: Lit | null) => void) {
+  const { element, said, buttons } = new LookView(app, onward);
+  return { element, said, buttons };
 }
 
 class LookView {
   element = element("section", "gf-ray");
+  said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
+  buttons = element("div", "gfs-act-buttons gf-ray-buttons");
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
@@ -71,8 +74,6 @@ class LookView {
   #dot = element("button", { type: "button", class: "gf-ray-dot", role: "slider" });
   #tug = element("div", "gf-ray-tug");
   #map = element("aside", { class: "gf-ray-map", "aria-hidden": "true" });
-  #said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
-  #buttons = element("div", "gfs-stage-buttons gf-ray-buttons");
   #prepare: () => Promise<void>;
 
   constructor(app: App, onward: (lit: Lit | null) => void) {
@@ -84,14 +85,7 @@ class LookView {
       () => subjectOf(app, (done, all) => this.#measuring(done, all)),
       (subject) => this.#show(subject),
     );
-    this.element.append(
-      this.#buttons,
-      element("div", {}, this.#title, this.#lead),
-      this.#field,
-      this.#map,
-      this.#tug,
-      element("footer", {}, this.#said),
-    );
+    this.element.append(element("div", {}, this.#title, this.#lead), this.#field, this.#map, this.#tug);
     this.#listen();
     this.#begin();
   }
@@ -157,7 +151,7 @@ class LookView {
       positionAt: (event) => this.#positionAt(event),
       draw: () => {
         this.#drawLook();
-        if (this.#app.engine.live !== true) this.#said.textContent = this.#app.t("look.waits");
+        if (this.#app.engine.live !== true) this.said.textContent = this.#app.t("look.waits");
       },
       show: (written, at) => this.#tellWritten(written, at),
       end: (at) => {
@@ -256,7 +250,7 @@ class LookView {
    */
   #measuring(done: number, all: number) {
     if (this.#subject) return;
-    this.#said.textContent = done < all ? this.#app.t("look.measuring", done, all) : "";
+    this.said.textContent = done < all ? this.#app.t("look.measuring", done, all) : "";
   }
 
   #show(subject: Subject | null) {
@@ -269,7 +263,7 @@ class LookView {
     this.#kept = null;
     this.element.toggleAttribute("data-empty", !subject);
     if (!subject) {
-      refill(this.#said, say(this.#app, "unknown"));
+      refill(this.said, say(this.#app, "unknown"));
       return this.#drawButtons();
     }
     if (isNew) this.#fill(subject); // only for a new subject: refilling would take the focus from the dot
@@ -504,7 +498,7 @@ class LookView {
       canTurn: this.#canTurn,
       greedy: this.#greedy,
     };
-    refill(this.#said, toldOf(this.#app, moment));
+    refill(this.said, toldOf(this.#app, moment));
     this.#drawButtons();
   }
 
@@ -518,12 +512,12 @@ class LookView {
     const isDone = !subject || isTurned || !this.#canTurn;
     const isFree = !isTurned && !app.changed;
     const key = `${isFree} ${isDone} ${app.state.language}`;
-    if (this.#buttons.dataset.key === key) return; // keeps unchanged buttons, which may have the focus
-    this.#buttons.dataset.key = key;
+    if (this.buttons.dataset.key === key) return; // keeps unchanged buttons, which may have the focus
+    this.buttons.dataset.key = key;
     const act = (label: string, action: () => unknown, main = true) =>
       pill(say(this.#app, label), () => app.attempt(action), main);
     refill(
-      this.#buttons,
+      this.buttons,
       !isFree && act("letgo", () => this.#letGo(), false),
       isDone ? act("onward", () => this.#leave()) : act("act", () => this.#demonstrate()),
     );

@@ -74,6 +74,8 @@ export interface Plan {
   open: Record<Stack, number>;
   /** The highlighted box, which gets the height that remains. */
   lit: string;
+  /** Whether a chapter is open, whose foot stands below the words. */
+  tour: boolean;
   /** Whether the words of a second translation are shown under the written words. */
   second: boolean;
   /** The maximum number of lines on which the words of one side may stand alternately. */
@@ -109,6 +111,7 @@ const LECTURE_TYPE = 14;
 const [THREAD, LEAST] = [12, 16]; // least width of a column: with only a thread, and with its word
 const GAP = 8;
 const LINE = 26; // distance between two lines of words
+const TOUR = 84; // height of the chapters' foot, with the space above it
 const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
 const TALL = 52; // height of an add & norm when it is highlighted; otherwise it is SLIM
@@ -297,7 +300,9 @@ function wide(plan: Plan): Geometry {
 /** What both stacks of the wide layout share. */
 function commonOf(plan: Plan) {
   const { height, layers, open } = plan;
-  const bottom = height - (plan.lines > 1 ? 72 : 76); // leaves room for the examples and the foot
+  const two = plan.lines > 1;
+  // leaves room for the examples and the notice, or for the foot of the chapters
+  const bottom = height - (plan.tour ? TOUR + (two ? LINE : 0) : two ? 72 : 66);
   const words: Span = [bottom - 32, bottom];
   // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
@@ -321,7 +326,7 @@ function commonOf(plan: Plan) {
   if (lit) {
     const taken = [...own, ...embeddings].reduce((sum, { usual }) => sum + usual + GAP, 0);
     const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
-    lit.usual += words[0] - taken - around - (height < 850 ? 185 : 290); // leaves room for the sentence above
+    lit.usual += words[0] - taken - around - (height < 850 ? (plan.tour ? 175 : 185) : plan.tour ? 245 : 290); // leaves room for the sentence above
   }
   const usual = embeddings.map((row) => row.usual);
   const inputs = stacked(embeddings, usual, words[0] - 10);

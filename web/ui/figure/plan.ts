@@ -65,6 +65,7 @@ export function planOf(app: App, numbers: StageNumbers, plane: Plane, planned: P
     second: numbers.second !== null,
     lines: app.state.lecture && !numbers.second ? 2 : 1,
     lit: planned.box,
+    tour: app.state.chapter > 0,
     alone: planned.isAlone,
     columns: columnsIn(app, numbers, planned),
     names: { encoder: names("encoder"), decoder: names("decoder") },

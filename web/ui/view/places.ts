@@ -1,4 +1,4 @@
-// The places of what stands around the figure: the field, the examples, the chapters' strip, the foot and the sentence.
+// The places of what stands around the figure: the field, the examples, the chapters' strip, the notice and the sentence.
 import { splitOf } from "../figure/geometry.ts";
 import { memoryTop } from "../figure/ribbons.ts";
 
@@ -21,7 +21,7 @@ export function placeAround(
   { plane, tools, strip, said }: Around,
 ) {
   const { encoder, decoder, narrow, width, height } = geometry;
-  const { field, chips, foot, notice } = tools;
+  const { field, chips, notice } = tools;
   const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
   const [x0, x1] = encoder.x;
   const low = Math.max(...encoder.columns.out, ...(isAlone ? [] : decoder.columns.out));
@@ -29,12 +29,11 @@ export function placeAround(
   style(field, `${line};--names:${encoder.room[0] - x0}px`);
   const from = splitOf(width);
   style(chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
-  style(strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
-  for (const one of [foot, notice])
-    style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
+  style(strip, act ? "" : `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
+  style(notice, act ? "left:136px;top:20px" : `left:${x0}px;width:${width - 38 - x0}px;top:${height - 22}px`);
   if (isOutline) style(said, "top:300px;width:370px");
   else style(said, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
-  const isLow = isAlone ? height < 800 : memoryTop(geometry, encoder.columns.at.length) < 330;
+  const isLow = isAlone ? height < 850 : memoryTop(geometry, encoder.columns.at.length) < 330;
   plane.classList.toggle("gfs-compact", !narrow && isLow);
   plane.classList.toggle("gfs-alone", !narrow && isAlone);
 }

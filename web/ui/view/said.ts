@@ -13,6 +13,7 @@ import { measureWorth } from "../figure/worth.ts";
 import type { App } from "../app/app.ts";
 import type { Child, Translated } from "../app/types.ts";
 import type { Act } from "../chapters/chapters.ts";
+import type { createLook } from "../chapters/look.ts";
 import type { FigureView } from "../figure/figure_view.ts";
 import type { RowPath } from "../figure/row_path.ts";
 import type { Pen } from "../figure/pen.ts";
@@ -33,6 +34,9 @@ export class SaidView {
   text = element("div", { "aria-live": "polite" });
   line = element("p", { class: "gfs-written-line", dir: "auto" });
   buttons = element("div", "gfs-stage-buttons");
+  /** What an act of a chapter concludes, and its buttons. */
+  conclusion = element("p", { class: "gfs-conclusion", "aria-live": "polite" });
+  actions = element("div", "gfs-act-buttons");
   #app: App;
   #figure: FigureView;
   #player: Player;
@@ -76,10 +80,11 @@ export class SaidView {
    * Returns the figure as the text of an SVG file, with the sentence above it and the words below. `look`: what is shown
    * instead while an act shows only what a head looks at.
    */
-  picture(plane: HTMLElement, words: HTMLElement, look: HTMLElement) {
+  picture(plane: HTMLElement, words: HTMLElement, look: ReturnType<typeof createLook>) {
     const { isLook, svg } = this.#figure;
-    const seen = [...look.children].filter((one) => !one.matches(".gfs-stage-buttons"));
-    const parts = isLook ? seen : [this.text, this.line, svg, words];
+    const parts = isLook
+      ? [...look.element.children, look.said]
+      : [this.text, this.line, svg, words, this.conclusion];
     return elementSvg(this.#app, plane, parts[0].querySelector("h2")?.textContent ?? "", parts);
   }
 
@@ -130,12 +135,14 @@ export class SaidView {
     const { edit, openBox } = this.#actions;
     const said = guided(this.#app, act, pen.numbers, edit, () => openBox(act.box));
     said.then(
-      ({ kicker, sentence, more, changes, buttons }) => {
+      ({ kicker, title, sentence, more, changes, buttons }) => {
         if (this.#figure.pen !== pen || this.#figure.act?.id !== act.id) return;
-        this.#fill(kicker, sentence, more, changes);
-        const hadFocus = this.buttons.contains(document.activeElement);
-        refill(this.buttons, buttons);
-        if (hadFocus) this.buttons.querySelector("button")?.focus();
+        this.#fill(kicker, title, more, changes);
+        refill(this.conclusion, sentence);
+        this.#shorten(this.conclusion);
+        const hadFocus = this.actions.contains(document.activeElement);
+        refill(this.actions, buttons);
+        if (hadFocus) this.actions.querySelector("button")?.focus();
         this.#tellLine(pen);
         this.#fit(pen);
         if (this.#told !== act.id && pen.geometry.narrow && !this.#figure.isOutline)
@@ -154,10 +161,7 @@ export class SaidView {
 
   #fill(kicker: Child, sentence: Child, more: Child, paper: Child) {
     const heading = element("h2", {}, sentence);
-    refill(
-      this.short,
-      [...heading.childNodes].map((one) => one.cloneNode(true)),
-    );
+    this.#shorten(heading);
     refill(
       this.text,
       element("p", "gfs-kicker", kicker),
@@ -167,6 +171,13 @@ export class SaidView {
       element("p", "gfs-paper", paper),
     );
     if (this.#figure.pen) this.#fit(this.#figure.pen);
+  }
+
+  #shorten(said: HTMLElement) {
+    refill(
+      this.short,
+      [...said.childNodes].map((one) => one.cloneNode(true)),
+    );
   }
 
   /**

@@ -57,7 +57,7 @@ class StageView {
   #figure: FigureView;
   #said: SaidView;
   #tools: Tools;
-  #look: HTMLElement;
+  #look: ReturnType<typeof createLook>;
   #second: ReturnType<typeof createSecond>;
   #zoom: ReturnType<typeof createZoom>;
   #sheet: ReturnType<typeof createSheet>;
@@ -104,19 +104,12 @@ class StageView {
   }
 
   #compose() {
-    const { element: tools, field, notice, chips, foot } = this.#tools;
+    const { element: tools, field, notice, chips } = this.#tools;
     const { element: said } = this.#said;
-    this.#plane.append(
-      tools,
-      said,
-      this.#look,
-      this.#figure.svg,
-      field,
-      notice,
-      chips,
-      this.#chapters.strip,
-      foot,
-    );
+    const { conclusion, actions } = this.#said;
+    const { element: look, said: looked, buttons } = this.#look;
+    const tour = element("footer", "gfs-tour", this.#chapters.strip, conclusion, looked, actions, buttons);
+    this.#plane.append(tools, said, look, this.#figure.svg, field, notice, chips, tour);
     this.#plane.append(this.#sheet.element, this.#zoom.element);
     this.element.append(this.#plane);
   }
@@ -174,7 +167,7 @@ class StageView {
     const { zoom } = this.#app.state;
     const { element: tools, field, chips } = this.#tools;
     this.element.toggleAttribute("data-zoomed", zoom !== null);
-    for (const one of [this.#figure.svg, this.#said.element, field, chips, tools])
+    for (const one of [this.#figure.svg, this.#said.element, field, chips, tools, this.#said.actions])
       one.toggleAttribute("inert", zoom !== null);
     if (this.#figure.pen) this.#zoom.open(this.#figure.pen);
   }
@@ -185,7 +178,7 @@ class StageView {
     const { chapter } = this.#app.state;
     this.#tools.fill();
     this.#plane.toggleAttribute("data-chapter", chapter > 0);
-    if (!chapter) refill(this.#said.buttons, this.#tools.buttons());
+    refill(this.#said.buttons, !chapter && this.#tools.buttons());
   }
 
   /** Opens the form in which the reader chooses a second translation. */

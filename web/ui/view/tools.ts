@@ -1,4 +1,4 @@
-// The tools around the figure: the menu, the buttons, the examples, the sentence to edit, and the foot.
+// The tools around the figure: the menu, the buttons, the examples, and the sentence to edit.
 import { openNew } from "../box/changes/new_sentence.ts";
 import { button, closeMenu, element, letArrowsMove, menu, named, pill, refill } from "../app/dom.ts";
 import { savingButtons } from "../box/take_away.ts";
@@ -25,11 +25,7 @@ export class Tools {
   element = element("div", "gfs-stage-tools");
   field = element("div", "gfs-field");
   chips = element("div", "gfs-chips");
-  foot = element("p", "gfs-foot");
-  /**
-   * The result of the reader's last action, if it is not visible elsewhere. The notice covers the foot until the next
-   * action.
-   */
+  /** The result of the reader's last action, if it is not visible elsewhere, until the next action. */
   notice = element("p", { class: "gfs-notice", role: "status" });
   /** Opens the highlighted box. */
   open = pill("", () => this.#around.openBox());
@@ -56,10 +52,11 @@ export class Tools {
   fill() {
     refill(this.notice);
     this.fillPlay();
-    refill(this.element, element("h1", "gfs-name", "glassformer"), this.#menu());
+    const { parameters } = this.#app.payload;
+    const claim = element("span", "gfs-claim", this.#app.t("page.claim", parameters.toLocaleString("en")));
+    refill(this.element, element("h1", "gfs-name", "glassformer"), this.#menu(), claim);
     this.#fillChips();
     this.fillField();
-    this.#fillFoot();
   }
 
   fillPlay() {
@@ -136,6 +133,7 @@ export class Tools {
       button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
       button(app.t("page.theme"), () => app.show({ theme: app.state.theme === "dark" ? "light" : "dark" })),
       savingButtons(app, "figure-1", () => this.#around.picture(), saved),
+      element("p", "gfs-about", this.#about()),
     );
     return details;
   }
@@ -156,11 +154,12 @@ export class Tools {
     if (chosen >= 0) (this.chips.children[chosen] as HTMLElement).focus();
   }
 
-  #fillFoot() {
+  /** Returns the sizes of the model, and how closely the page computes it. */
+  #about(): Child {
     const app = this.#app;
     const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
     const { name, parameters } = app.payload;
     const about = app.t("page.about", name, parameters.toLocaleString("en"), encoder, decoder, heads, width);
-    refill(this.foot, about, " · ", parityText(app));
+    return [about, " · ", parityText(app)];
   }
 }
