@@ -32,7 +32,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "six layers": ("the black cat sees a big dog .", {"encoder_layers": 6, "decoder_layers": 6}),
 }
 """The sentence and the settings of each model; the others than the demo are random."""
-ACTS = {1: 3, 2: 3, 3: 2, 4: 3, 5: 3, 6: 1, 7: 4}
+ACTS = {1: 3, 2: 3, 3: 2, 4: 4, 5: 3, 6: 1, 7: 4}
 """The number of acts of each chapter on a page without snapshots."""
 SEGMENTS = {
     "attention": ("weights", "rollout"),

@@ -190,6 +190,17 @@ def around_units(seen: Seen, values: Mapping[str, str]) -> str:
     return first(*(guess_at(seen, at, *values[end][1:-1].rsplit("” (", 1)) for end, at in ends.items()))
 
 
+def mind(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the words that the model would write after each step of the decoder, without repetitions."""
+    config = seen.model.config
+    point = "normed" if config.norm == "post" else "added"
+    kinds = ("self_attention", "cross_attention", "feed_forward")[-1 if config.decoder_layers > 3 else 0 :]
+    places = [f"decoder.layers.{layer}.{kind}.{point}" for layer in range(config.decoder_layers) for kind in kinds]
+    words = [seen.name(int(seen.lens(seen.trace[place][seen.row]).argmax()), "target") for place in places]
+    path = [word for at, word in enumerate(words) if at == 0 or word != words[at - 1]]
+    return expected("guesses", values["path"], " → ".join(f"“{word}”" for word in path))
+
+
 # Choosing
 
 
@@ -423,6 +434,8 @@ CHECKS: dict[str, Check] = {
     "chapter.units": units("relu"),
     "chapter.units.smooth": units("gelu", "silu"),
     "chapter.units.more": around_units,
+    "chapter.mind": mind,
+    "chapter.mind.same": mind,
     "chapter.chances": chances,
     "chapter.chances.alone": chances,
     WITH_SMOOTHING: aim,
@@ -451,7 +464,7 @@ CHECKS: dict[str, Check] = {
 """The checks of the templates about this model, by the template's key."""
 ASKING = (
     *("outline", "first", "embedding", "positions", "unplaced", "mixing", "adding", "mask", "reading", "units"),
-    *("chances", "temperature", "search", "beginning", "learning", "trained", "deciding", "off", "mistake", "yours"),
+    *("mind", "chances", "temperature", "search", "beginning", "learning", "trained", "deciding", "off", "mistake", "yours"),
 )
 """The acts whose title is a question or a statement about every such model."""
 GENERAL: dict[str, Check] = {
@@ -459,7 +472,7 @@ GENERAL: dict[str, Check] = {
     **dict.fromkeys(
         (
             *("chapter.first", "chapter.yours", "chapter.embedding.more", "chapter.adding.more"),
-            *("chapter.temperature.more", "chapter.snapshots.more", "chapter.6"),
+            *("chapter.mind.more", "chapter.temperature.more", "chapter.snapshots.more", "chapter.6"),
             *(f"chapter.{act}.title" for act in ASKING),
             *(f"chapter.{act}.try" for act in ("embedding", "mixing", "mask", "reading", "chances", "deciding")),
         ),

@@ -72,12 +72,36 @@ def both_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
     return both(seen, values) or ("" if is_pair else "the sentence is not in the pair")
 
 
+def told_with_heads(check: Check) -> Check:
+    """Return a check of a text that also says how many heads the model has."""
+
+    def told(seen: Seen, values: Mapping[str, str]) -> str:
+        config = seen.model.config
+        heads = config.heads * (config.encoder_layers + 2 * config.decoder_layers)
+        return check(seen, values) or expected("number of heads", values["3"], str(heads))
+
+    return told
+
+
+NOUNS = {"elle": "street", "il": "animal"}
+"""What each pronoun of the pair stands for."""
+
+
+def answer(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that the title names what the likeliest pronoun stands for, and the word of the pair."""
+    return first(
+        expected("noun", values["0"], NOUNS.get(seen.name(seen.best, "target"), "no noun of the pair")),
+        differing(seen, {"0": values["1"]}),
+        "" if position(seen) else "no row is turned",
+    )
+
+
 def genders_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
     """Check that the bar compares the two pronouns, and that the sentence is about an animal and a street."""
     text = seen.state["sentence"]
     are_named = text in story_pair(seen.model.bundle) and "animal" in text and "street" in text
     return first(
-        expected("pronouns", str(values), str({"0": "il", "1": "elle"})),
+        expected("pronouns", str([values["0"], values["1"]]), str([*NOUNS])),
         expected("words", str(sorted(named(seen))), str(["elle", "il"])),
         "" if are_named else "the sentence is not about an animal and a street",
     )
@@ -313,11 +337,12 @@ def always(*_: object) -> str:
 
 CHECKS: dict[str, Check] = {
     "look.who": asked(differing),
+    "look.is": asked(answer),
     "look.why": asked(word),
     "look.other": other_beginning,
-    "look.lead.genders": asked(genders_of_pair),
-    "look.lead.pair": asked(both_of_pair),
-    "look.lead": asked(both),
+    "look.lead.genders": asked(told_with_heads(genders_of_pair)),
+    "look.lead.pair": asked(told_with_heads(both_of_pair)),
+    "look.lead": asked(told_with_heads(both)),
     "look.lead.other": other_beginning,
     "look.looks": head(1),
     "look.looks.two": head(2, trails=False),
@@ -339,6 +364,7 @@ CHECKS: dict[str, Check] = {
     "look.search": searched,
     "look.differs": greedy,
     "look.look": look,
+    "look.pale": look,
     "look.others": others,
 }
 """The check of each template, by the template's key."""

@@ -9,6 +9,7 @@ import torch
 
 import glassformer as gf
 from browser.waiting import until
+from glassformer.built_in import BUILT_IN
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch.explorer import server
 from glassformer.watch.explorer.payload import PageLimits, payload, recorded_payload, rounded
@@ -260,7 +261,7 @@ def test_the_map_numbers_the_layers_and_each_line_names_its_weight(explore, make
         assert [text for text in texts if text.startswith("Layer")] == named
     lines = page.locator(".gf-ray-chip:not(.gf-ray-hint)").all_inner_texts()
     assert lines or layers > 2  # with six layers, the model writes no word here, so there is no line
-    assert all(re.fullmatch(r"(layer \d, head \d: weight \d\.\d+( · )?)+", line) for line in lines)
+    assert all(re.fullmatch(r"((another, )?layer \d, head \d: weight \d\.\d+( · )?)+", line) for line in lines)
 
 
 def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):
@@ -279,6 +280,23 @@ def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):
     assert dot["x"] < under["x"] + under["width"] / 2 < dot["x"] + dot["width"]
     assert dot["y"] + 8 >= under["y"] + under["height"]  # the circle is drawn 8 px inside the dot's area
     page.mouse.up()
+
+
+def test_the_title_answers_its_question_when_the_word_has_turned(explore):
+    page = opened(explore, gf.Translator.load(BUILT_IN), TIRED)
+    title = page.locator(".gf-ray h2")
+    config = page.evaluate("glassformer.app.config")
+    heads = config["heads"] * (config["encoder_layers"] + 2 * config["decoder_layers"])
+    assert f"called a head; this model has {heads}." in page.locator(".gf-ray-lead").inner_text()
+    assert page.locator(".gf-ray-words button").inner_text() == "tired ⇄ wide"
+    page.get_by_role("button", name="Drag it for me").click()
+    until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
+    rest(page)
+    assert pill(page) == "elle"
+    assert title.inner_text() == "The street is too tired."
+    page.get_by_role("button", name="Let go").click()
+    until(page, "document.querySelector('.gf-ray h2').innerText === 'Who is too tired?'")
+    assert pill(page) == "il"
 
 
 def test_a_click_on_a_word_turns_the_look_to_it(explore, turnable):
@@ -349,7 +367,8 @@ def test_a_sentence_of_several_lines_is_turned_in_each_line(explore, make_transl
     assert len(tops) > 3
     for place in (20, 3):
         rest(page)
-        page.locator(".gf-ray-dot").scroll_into_view_if_needed()
+        # the words stand at the top, so that the foot covers neither the dot nor its goal
+        page.locator(".gf-ray-words").first.evaluate("(words) => words.scrollIntoView()")
         drag(page, place)
         page.mouse.up()
         rest(page)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 366_100
-LARGEST_STYLES = 50_450
+LARGEST = 368_900
+LARGEST_STYLES = 52_700
 WEB = Path(__file__).parents[3] / "web"
 
 

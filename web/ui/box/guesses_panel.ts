@@ -2,7 +2,7 @@
 // at this box.
 import { logitLens, readOutRun, sideOf } from "../../engine/lens.ts";
 import { layerNames } from "../../engine/model.ts";
-import { rowOf, tensor } from "../../engine/tensor.ts";
+import { rowOf, tensor, times } from "../../engine/tensor.ts";
 import { sublayersOf } from "../app/boxes.ts";
 import { element } from "../app/dom.ts";
 import { candidatesIn } from "../figure/figure_reading.ts";
@@ -26,9 +26,10 @@ const WORDS = 5;
 
 /**
  * Returns the guesses after each box of a stack that adds something, first to last. If Python computes the model,
- * only the last box of each layer is read. Returns null for a recording, which has no output matrix.
+ * only the last box of each layer is read. `only`: the position to read; by default, all positions. Returns null for a
+ * recording, which has no output matrix.
  */
-export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | null> {
+export async function readGuesses(app: App, stack: Stack, only?: number): Promise<Guesses[] | null> {
   const { engine, config } = app;
   const { trace, changes } = app.result.current;
   if (engine.live === false) return null;
@@ -41,7 +42,7 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
   for (const { part, at, id } of all.filter(({ part }) => trace.has(`${part}.added`))) {
     const stream = await trace.get(`${part}.${run.preNorm ? "added" : "normed"}`);
     const guesses: Candidate[][] = [];
-    for (let row = 0; row < stream.shape[0]; row++) {
+    for (const row of only === undefined ? times(stream.shape[0], Number) : [only]) {
       const one = tensor([1, stream.shape[1]], rowOf(stream, row));
       guesses.push(candidatesIn(app, logitLens(run, stack, one).data, WORDS, sideOf(stack)));
       await run.pause(); // with a large vocabulary, this takes a while

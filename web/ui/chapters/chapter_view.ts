@@ -17,7 +17,7 @@ import { boxOfPanel } from "../app/boxes.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child } from "../app/types.ts";
-import type { Act, Found } from "./chapters.ts";
+import type { Act, Found } from "./act.ts";
 import type { StageNumbers } from "../figure/shown.ts";
 
 const SEEN = "glassformer.story";
@@ -165,6 +165,8 @@ export interface Guided {
   title: Child;
   sentence: Child;
   more: Child;
+  /** What stands under the text. */
+  picture?: Child;
   /** The reader's active changes, with a button that undoes them. */
   changes: Child;
   buttons: Child;
@@ -206,6 +208,7 @@ export async function guided(
       " ",
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],
+    picture: found.picture,
     changes: !act.changes && changes,
     buttons: [toolOf(app, act, open), buttonsOf(app, act, found, edit)],
   };

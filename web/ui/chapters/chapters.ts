@@ -10,34 +10,14 @@ import { openingOf } from "../figure/opening.ts";
 import { areShares, hidesLater } from "../figure/sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { checkpointSteps, stepName } from "../app/checkpoints.ts";
+import { mindAct } from "./mind.ts";
 
-import type { Changes, Opening } from "../../engine/types.ts";
+import type { Opening } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
-import type { Selection, SomeChanges, Translated } from "../app/types.ts";
+import type { Selection, Translated } from "../app/types.ts";
 import type { ChapterAct } from "../figure/figure_view.ts";
 import type { StageNumbers } from "../figure/shown.ts";
-
-/** The values that an act's text names, by name, and the variant of the text, if it is not the usual one. */
-export interface Found {
-  values: Record<string, string>;
-  variant?: string;
-  /** Whether the text has a second part. */
-  more?: boolean;
-}
-
-/** An act; an empty `box` stands for the box that the reader has chosen. */
-export interface Act extends ChapterAct {
-  /**
-   * Returns what the act highlights. Without this function, the word, heads and box that the reader has chosen stay
-   * highlighted.
-   */
-  looks?(app: App): Promise<Partial<Selection> | null>;
-  /** Returns the changes that apply while the act is shown; null = the reader's own changes. */
-  changes?(app: App): Promise<SomeChanges | null>;
-  /** Returns whether a result was computed with the act's changes; until then, the act's text is empty. */
-  made?(changes: Changes): boolean;
-  found?(app: App, numbers: StageNumbers): Found | Promise<Found>;
-}
+import type { Act, Found } from "./act.ts";
 
 interface Chapter {
   acts(app: App): Act[];
@@ -112,7 +92,7 @@ export const CHAPTERS: Chapter[] = [
     ],
   },
   {
-    acts: () => [
+    acts: (app) => [
       about("mask", "decoder.self_attention", ["all", "self_attention"], (app, numbers) => {
         const { row, translated } = numbers;
         const count = String(row + 1);
@@ -130,6 +110,7 @@ export const CHAPTERS: Chapter[] = [
       about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, [
         "decoder.feed_forward.add",
       ]),
+      ...(app.engine.live === true ? [mindAct(app)] : []),
     ],
   },
   {

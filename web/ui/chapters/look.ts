@@ -6,22 +6,13 @@ import { button, element, pill, refill, watchSize } from "../app/dom.ts";
 import { drawing } from "../app/drawing.ts";
 import { latestOnly } from "../app/latest.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
+import { differingWord } from "../figure/examples.ts";
 import { wantsStillness } from "../figure/glide.ts";
 import { Turner } from "../figure/turn.ts";
 import { chip, dotAt, mapOf, middle, positionAt, raysOf } from "./look_picture.ts";
-import { toldOf } from "./look_said.ts";
-import { differingOf, hasOtherBeginning, layerOf, subjectOf } from "./look_subject.ts";
-import {
-  capital,
-  comparedWords,
-  gap,
-  lookText,
-  namesOf,
-  say,
-  targetWord,
-  tokensOf,
-  topOf,
-} from "./look_words.ts";
+import { askedOf, toldOf } from "./look_said.ts";
+import { differingOf, layerOf, subjectOf } from "./look_subject.ts";
+import { capital, comparedWords, gap, lookText, namesOf, say, tokensOf, topOf } from "./look_words.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child, Selection } from "../app/types.ts";
@@ -277,6 +268,7 @@ class LookView {
     const { outputTokens } = translated;
     const languages = languageNames(app);
     const differing = differingOf(app, other);
+    const swapped = differing && differingWord(other, app.state.sentence);
     refill(
       this.#field,
       this.#svg,
@@ -301,7 +293,7 @@ class LookView {
             class: translated.sourceTokens[place] === "<eos>" ? "gf-ray-later" : "",
           },
           name === differing
-            ? button([name, " ⇄"], () => app.attempt(() => app.open(other)), {
+            ? button([name, element("small", {}, " ⇄ ", swapped)], () => app.attempt(() => app.open(other)), {
                 title: app.t("look.swap"),
               })
             : name,
@@ -312,27 +304,6 @@ class LookView {
     refill(this.#map, mapOf(app, looks, pale));
   }
 
-  /**
-   * Writes the question that the scene asks. If the output now differs before this word, writes instead which words the
-   * bar compares.
-   */
-  #ask({ opening, word, rival, other, own }: Subject) {
-    const app = this.#app;
-    const names = namesOf(this.#app, [word, rival]);
-    const [mine, its] = names.map(targetWord);
-    const isPair = other !== "" && app.payload.story.pair.includes(app.state.sentence);
-    const [title, lead] = hasOtherBeginning(own, this.#written, opening)
-      ? ["other", ".other"]
-      : isPair
-        ? ["who", String([...names].sort()) === "elle,il" ? ".genders" : ".pair"]
-        : ["why", ""];
-    const about = isPair ? element("em", "gfs-source", differingOf(app, other)) : mine.cloneNode(true);
-    refill(this.#title, say(this.#app, title, about));
-    const genders = ["il", "elle"].map(targetWord);
-    const said = lead === ".genders" ? genders : [mine, its, opening.row + 1];
-    refill(this.#lead, say(this.#app, `lead${lead}`, ...said));
-  }
-
   /** Draws everything that changes while the ray is moved. */
   #draw() {
     const subject = this.#subject;
@@ -341,7 +312,6 @@ class LookView {
     refill(this.#target, this.#output(subject));
     this.#drawLook();
     this.#drawTug(subject);
-    this.#ask(subject);
     this.#tell(subject);
   }
 
@@ -358,7 +328,7 @@ class LookView {
   #size({ translated: { sourceTokens, outputTokens } }: Subject) {
     const letters = (tokens: string[]) => tokens.join("").length + 1.3 * tokens.length;
     const fitting =
-      this.#field.clientWidth / (0.47 * Math.max(letters(sourceTokens), letters(outputTokens) + 6));
+      this.#field.clientWidth / (0.47 * (11 + Math.max(letters(sourceTokens), letters(outputTokens))));
     this.element.style.setProperty("--look-size", `${Math.min(27, fitting < 20 ? 20 : fitting)}px`);
   }
 
@@ -438,7 +408,11 @@ class LookView {
       canTurn && !isTurned && chip(say(this.#app, "hint"), { x: dot.x, y: dot.y + 8 }, hint),
       isPaleKnown &&
         other &&
-        chip(lookText(this.#app, pale as Look), middle(...other, 0.3), isBeside ? beside : ""),
+        chip(
+          lookText(this.#app, pale as Look, undefined, "pale"),
+          middle(...other, 0.3),
+          isBeside ? beside : "",
+        ),
     );
     this.#nameDot();
   }
@@ -487,7 +461,7 @@ class LookView {
     );
   }
 
-  /** Writes what happened, and what the reader can do next. */
+  /** Writes the question, what happened, and what the reader can do next. */
   #tell(subject: Subject) {
     const moment = {
       subject,
@@ -498,7 +472,12 @@ class LookView {
       canTurn: this.#canTurn,
       greedy: this.#greedy,
     };
-    refill(this.said, toldOf(this.#app, moment));
+    const { said, more } = toldOf(this.#app, moment);
+    const { title, lead } = askedOf(this.#app, moment);
+    refill(this.#title, title);
+    // while the reader holds the dot, the words stay where they are
+    if (!moment.isHeld) refill(this.#lead, lead && [lead, " "], more);
+    refill(this.said, said);
     this.#drawButtons();
   }
 

@@ -106,7 +106,7 @@ export function middle(from: Spot, to: Spot, t: number): Spot {
 /** Returns a text in a frame at a point of the picture. */
 export function chip(text: Child, { x, y }: Spot, className: string) {
   const made = element("span", `gf-ray-chip ${className}`, text);
-  made.style.cssText = `left:${x}px;top:${y}px`;
+  made.style.cssText = `--x:${x}px;top:${y}px`;
   return made;
 }
 

@@ -1,10 +1,11 @@
 // What the first scene says: what the head looks at, what happened, and what the reader can do next.
+import { allHeads } from "../../engine/model.ts";
 import { activeChanges } from "../box/changes/active.ts";
 import { inForce } from "../box/changes/new_sentence.ts";
 import { element } from "../app/dom.ts";
 import { probabilityWords, timesText, tokenName } from "../app/wording.ts";
-import { hasOtherBeginning, layerOf } from "./look_subject.ts";
-import { namesOf, say, sourceWord, targetWord, tokensOf, topOf } from "./look_words.ts";
+import { differingOf, hasOtherBeginning, layerOf } from "./look_subject.ts";
+import { namesOf, NOUNS, say, sourceWord, targetWord, tokensOf, topOf } from "./look_words.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child } from "../app/types.ts";
@@ -25,20 +26,49 @@ export interface Moment {
   greedy: { position: number; ids: number[] } | null;
 }
 
-/** Returns the text below the picture. */
-export function toldOf(app: App, moment: Moment): Child[] {
+/** What the scene says: its conclusion, and what stands under the title. */
+interface Told {
+  said: Child;
+  more: Child[];
+}
+
+/**
+ * Returns the question that the scene asks, or its answer when the word has turned, and what explains it. If the output
+ * now differs before this word, returns which words the bar compares instead.
+ */
+export function askedOf(app: App, { subject, written, isTurned }: Moment) {
+  const { opening, word, rival, other, own } = subject;
+  const names = namesOf(app, [word, rival]);
+  const isPair = other !== "" && app.payload.story.pair.includes(app.state.sentence);
+  const areGenders = isPair && String([...names].sort()) === String(Object.keys(NOUNS));
+  const about = isPair ? element("em", "gfs-source", differingOf(app, other)) : targetWord(names[0]);
+  const heads = allHeads(app.config).length;
+  const lead = (key: string, words: string[]) =>
+    say(app, `lead${key}`, ...words.map(targetWord), opening.row + 1, heads);
+  if (hasOtherBeginning(own, written, opening))
+    return { title: say(app, "other", about), lead: lead(".other", names) };
+  const noun = areGenders && isTurned && NOUNS[namesOf(app, [topOf(app, written)])[0]];
+  return {
+    title: noun ? say(app, "is", sourceWord(noun), about) : say(app, isPair ? "who" : "why", about),
+    lead:
+      !isTurned && (areGenders ? lead(".genders", Object.keys(NOUNS)) : lead(isPair ? ".pair" : "", names)),
+  };
+}
+
+/** Returns the conclusion below the picture, and what there is to add to it. */
+export function toldOf(app: App, moment: Moment): Told {
   const { subject, isTurned } = moment;
-  const said = isTurned ? turnedText(app, moment) : restingText(app, moment);
+  const { said, more } = isTurned ? turnedText(app, moment) : restingText(app, moment);
   // otherwise, the text already names the changes
   const isNamed = isTurned && activeChanges(app).length <= subject.looks.length;
-  return isNamed ? said : [inForce(app), spaceOf(app), said];
+  return { said, more: isNamed ? more : [inForce(app), spaceOf(app), more] };
 }
 
 const spaceOf = ({ state }: App) => (state.language === "zh" ? "" : " ");
 const severalOf = ({ looks }: Subject) => (looks.length > 1 ? ".two" : "");
 
 /** Returns the text about the model's own rows. */
-function restingText(app: App, { subject, written: { logProbs }, canTurn }: Moment): Child[] {
+function restingText(app: App, { subject, written: { logProbs }, canTurn }: Moment): Told {
   const { looks, pale, word, rival, translated, own } = subject;
   const pair = () => namesOf(app, [word, rival]).map(targetWord);
   const sourceAt = (place: number) => sourceWord(tokenName(translated.sourceTokens[place], app.t));
@@ -48,20 +78,26 @@ function restingText(app: App, { subject, written: { logProbs }, canTurn }: Mome
   const times = timesText(app.t, margin, ...[word, rival].map((id) => Math.exp(logProbs[id])));
   const [{ peak, weights, head }] = looks;
   const looked = [sourceAt(peak), probabilityWords(weights[peak]), layerOf(looks[0]), head];
-  return [
-    say(app, `looks${several && trails ? ".trails" : several}`, ...looked, ...pair()),
-    space,
-    margin > 0 && say(app, "so", ...pair(), times),
-    space,
-    // only without changes, because the opening was measured without changes
-    !app.changed &&
-      pale?.isFirst && [say(app, "first", layerOf(pale), pale.head, sourceAt(pale.peak), ...pair()), space],
-    element("strong", {}, canTurn ? invitation(app, subject) : say(app, "fixed")),
-  ];
+  const so = margin > 0 && say(app, "so", ...pair(), times);
+  return {
+    said: [
+      say(app, `looks${several && trails ? ".trails" : several}`, ...looked, ...pair()),
+      !several && [space, so],
+      space,
+      element("strong", {}, canTurn ? invitation(app, subject) : say(app, "fixed")),
+    ],
+    more: [
+      several && [so, space],
+      // only without changes, because the opening was measured without changes
+      !app.changed &&
+        pale?.isFirst &&
+        say(app, "first", layerOf(pale), pale.head, sourceAt(pale.peak), ...pair()),
+    ],
+  };
 }
 
 /** Returns the text about turned rows. */
-function turnedText(app: App, moment: Moment): Child[] {
+function turnedText(app: App, moment: Moment): Told {
   const { subject, written, isHeld } = moment;
   const { word, opening, own } = subject;
   const { logProbs, ids } = written;
@@ -73,14 +109,16 @@ function turnedText(app: App, moment: Moment): Child[] {
   const begins = !isHeld && hasOtherBeginning(own, written, opening);
   const key = begins ? "begins" : now === old ? "stays" : "writes";
   const result = begins ? opening.row + 1 : nowWord;
-  return [
-    say(app, `${key}${severalOf(subject)}`, looked(app, moment), result, probability(now), oldWord),
-    !begins && !isHeld && later(app, subject),
-    !begins && now !== old && ids && [space, followed(app, moment)],
-    !begins && now !== top
-      ? [space, say(app, "search", topWord, probability(top))]
-      : !isHeld && differs(app, moment),
-  ];
+  return {
+    said: say(app, `${key}${severalOf(subject)}`, looked(app, moment), result, probability(now), oldWord),
+    more: [
+      !begins && !isHeld && later(app, subject),
+      !begins && now !== old && ids && [space, followed(app, moment)],
+      !begins && now !== top
+        ? [space, say(app, "search", topWord, probability(top))]
+        : !isHeld && differs(app, moment),
+    ],
+  };
 }
 
 /** Returns the word at the dot. If the dot is between two words, returns both words, with each word's share. */

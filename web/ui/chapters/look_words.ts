@@ -9,6 +9,9 @@ import type { Child } from "../app/types.ts";
 import type { Written } from "../figure/hand.ts";
 import type { Look } from "./look_subject.ts";
 
+/** What each pronoun of the pair stands for. */
+export const NOUNS: Record<string, string> = { elle: "street", il: "animal" };
+
 /** Returns a text of the scene in which elements replace {0}, {1} … */
 export function say({ t }: App, key: string, ...parts: Child[]): Child[] {
   return filled(t(`look.${key}`), parts);
@@ -44,8 +47,8 @@ export function gap(tokens: string[], place: number) {
 }
 
 /** Returns a head, and the largest weight of its row. */
-export function lookText(app: App, look: Look, weight = look.weights[look.peak]) {
-  return app.t("look.look", layerOf(look), look.head, probabilityWords(weight));
+export function lookText(app: App, look: Look, weight = look.weights[look.peak], key = "look") {
+  return app.t(`look.${key}`, layerOf(look), look.head, probabilityWords(weight));
 }
 
 /**

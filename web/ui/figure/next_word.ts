@@ -159,11 +159,12 @@ export function drawGuesses(pen: Pen) {
   if (narrow) return [];
   const x = decoder.columns.at[numbers.row];
   const written = numbers.translated.hypothesis.ids[numbers.row];
-  return numbers.guesses.flatMap(({ at, id, token, probability }) => {
+  return numbers.guesses.flatMap(({ at, id, token, probability }, place) => {
     const y = guessHeight(decoder, at);
     if (y === null) return [];
     const guess = [tokenName(token, pen.t), probabilityWords(probability)];
-    const [said, title] = [guess.join(" "), pen.t("stage.guess", ...guess)];
+    const said = place ? guess.join(" ") : `${pen.t("stage.guesses")}: ${guess.join(" ")}`;
+    const title = pen.t("stage.guess", ...guess);
     const width = pen.measure(said, 12, 620) + 14;
     const left = x + 26 + width > decoder.room[1];
     const from = left ? x - 22 - width : x + 26;

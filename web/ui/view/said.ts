@@ -12,7 +12,7 @@ import { measureWorth } from "../figure/worth.ts";
 
 import type { App } from "../app/app.ts";
 import type { Child, Translated } from "../app/types.ts";
-import type { Act } from "../chapters/chapters.ts";
+import type { Act } from "../chapters/act.ts";
 import type { createLook } from "../chapters/look.ts";
 import type { FigureView } from "../figure/figure_view.ts";
 import type { RowPath } from "../figure/row_path.ts";
@@ -42,7 +42,7 @@ export class SaidView {
   #player: Player;
   #actions: Actions;
   #worth: { of: Translated | null; key: string; value: Worth | null } = { of: null, key: "", value: null };
-  /** The id of the act whose sentence is shown. */
+  /** The id and the box of the act whose sentence is shown. */
   #told = "";
 
   constructor(app: App, figure: FigureView, player: Player, between: Child, actions: Actions) {
@@ -135,9 +135,11 @@ export class SaidView {
     const { edit, openBox } = this.#actions;
     const said = guided(this.#app, act, pen.numbers, edit, () => openBox(act.box));
     said.then(
-      ({ kicker, title, sentence, more, changes, buttons }) => {
+      ({ kicker, title, sentence, more, picture, changes, buttons }) => {
         if (this.#figure.pen !== pen || this.#figure.act?.id !== act.id) return;
-        this.#fill(kicker, title, more, changes);
+        const isHeld = this.text.contains(document.activeElement);
+        this.#fill(kicker, title, more, changes, picture);
+        if (isHeld) this.text.querySelector<HTMLElement>("[aria-current=step]")?.focus();
         refill(this.conclusion, sentence);
         this.#shorten(this.conclusion);
         const hadFocus = this.actions.contains(document.activeElement);
@@ -145,9 +147,10 @@ export class SaidView {
         if (hadFocus) this.actions.querySelector("button")?.focus();
         this.#tellLine(pen);
         this.#fit(pen);
-        if (this.#told !== act.id && pen.geometry.narrow && !this.#figure.isOutline)
+        const told = act.id + act.box;
+        if (this.#told !== told && pen.geometry.narrow && !this.#figure.isOutline)
           this.#figure.comeInto(pen.box);
-        this.#told = act.id;
+        this.#told = told;
       },
       (error) => this.#app.complain(messageOf(error)),
     );
@@ -159,7 +162,7 @@ export class SaidView {
     this.#tellLine(pen);
   }
 
-  #fill(kicker: Child, sentence: Child, more: Child, paper: Child) {
+  #fill(kicker: Child, sentence: Child, more: Child, paper: Child, picture?: Child) {
     const heading = element("h2", {}, sentence);
     this.#shorten(heading);
     refill(
@@ -169,6 +172,7 @@ export class SaidView {
       // Chinese has no space after a full stop.
       element("p", "gfs-more-text", typeof more === "string" ? more.replaceAll("。 ", "。") : more),
       element("p", "gfs-paper", paper),
+      picture,
     );
     if (this.#figure.pen) this.#fit(this.#figure.pen);
   }
