@@ -126,11 +126,10 @@ def reads(is_so: Callable[[float], bool], *, hand: bool = False) -> Check:
             ids = seen.source if is_cross else seen.written
             place = int(weights.argmax())
             most = float(weights[place])
-            percent = float(values["1"].removesuffix(" %"))
             whys.append(
                 first(
                     expected("word", values["0"], seen.token(ids[place], "source" if is_cross else "target")),
-                    "" if abs(percent - 100 * most) <= 0.51 else f"its weight is {most:.3f}",
+                    differs(values["1"], most, "its weight"),
                     "" if is_so(most) else f"its weight is {most:.3f}",
                     "" if turned(name, at) == hand else "the row was made in a different way",
                 )

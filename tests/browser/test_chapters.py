@@ -131,7 +131,7 @@ def test_the_buttons_stand_at_one_place_and_lead_through_the_acts_to_the_readers
         said(page)
         measure()
         more = page.get_by_role("button", name="Make a mistake")
-        (more if more.count() else dark).click()
+        (more if more.count() else page.locator(".gfs-act-buttons:visible .gfs-pill").last).click()
         until(page, f"String([glassformer.app.state.chapter, glassformer.app.state.act]) !== '{here[0]},{here[1]}'")
     said(page)
     measure()
@@ -369,8 +369,10 @@ def test_without_the_causal_mask_no_box_is_called_masked(opened):
 def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     page = opened("chapter=7")
     sentence = said(page)
-    page.get_by_role("button", name="Switch it off").click()
+    page.get_by_role("button", name="It will stay").click()
     until(page, "Object.keys(glassformer.app.changes.ablated).length === 1")
+    stays = "still writes" in said(page)
+    page.get_by_text("You guessed it." if stays else "Not what you guessed.").wait_for()
     [[attention, [head]]] = page.evaluate("Object.entries(glassformer.app.changes.ablated)")
     word, row = page.evaluate(
         "[glassformer.app.result.reference, glassformer.app.state.row].map((one, at) => at ? one : one.hypothesis.ids)"

@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";
 import { App } from "../ui/app/app.ts";
-import { openingOf, strongestHead } from "../ui/figure/opening.ts";
+import { largestPlace, rowOfHead } from "../engine/tensor.ts";
+import { FAMILIES, attentionName, layersOf } from "../ui/app/heads.ts";
+import { openingHeads } from "../ui/figure/lighting.ts";
+import { openingOf } from "../ui/figure/opening.ts";
 import { traces } from "./traces.ts";
 
 import type { Bytes, Host, Opening, Payload, Question, Slice } from "../engine/types.ts";
@@ -104,9 +107,46 @@ test("a translation is measured once, and again if the reader has left meanwhile
   assert.equal(steps, 0);
 });
 
-test("the strongest head is the one whose loss lowers the margin most", () => {
-  const margins = known.without[CROSS].map(({ margin }) => margin);
-  assert.equal(margins[strongestHead(known, CROSS)], Math.min(...margins));
+/** Returns what a head looks at in a row of its attention. */
+async function lookOf({ result }: App, attention: string, head: number, row: number) {
+  const weights = await result.reference.trace.get(`${attention}.weights`);
+  return largestPlace(rowOfHead(weights, head, row));
+}
+
+test("the lit heads cost the word most, among those that look at another word", async () => {
+  for (const payload of Object.values(PAGES)) {
+    const app = await opened(payload);
+    const { reference } = app.result;
+    const opening = await openingOf(app, reference);
+    if (!opening) continue;
+    const heads = await openingHeads(app, opening, reference);
+    const source = await lookOf(
+      app,
+      attentionName(FAMILIES[1], heads.cross.layer),
+      heads.cross.head,
+      opening.row,
+    );
+    for (const family of FAMILIES) {
+      const { layer, head } = heads[family.id];
+      const row = family.id === "encoder" ? source : opening.row;
+      const tokens = family.id === "decoder" ? reference.targetTokens : reference.sourceTokens;
+      const isIdle = async (attention: string, one: number) => {
+        const peak = await lookOf(app, attention, one, row);
+        const isWord = /[\p{L}\p{N}]/u.test(tokens[peak].replace(/<.*>/, ""));
+        return !isWord || (family.id !== "cross" && peak === row);
+      };
+      const chosen = attentionName(family, layer);
+      const { margin } = opening.without[chosen][head];
+      const isChosenIdle = await isIdle(chosen, head);
+      const layers = family.id === "decoder" ? [layer] : [...Array(layersOf(app.config, family)).keys()];
+      for (const attention of layers.map((at) => attentionName(family, at)))
+        for (const [at, one] of opening.without[attention].entries())
+          if (isChosenIdle || !(await isIdle(attention, at))) {
+            if (isChosenIdle) assert.ok(await isIdle(attention, at));
+            assert.ok(margin <= one.margin, `${attention} ${at} costs more than ${chosen} ${head}`);
+          }
+    }
+  }
 });
 
 test("a recording has what Python has measured, or nothing", async () => {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 368_900
+LARGEST = 369_800
 LARGEST_STYLES = 52_700
 WEB = Path(__file__).parents[3] / "web"
 

@@ -41,6 +41,7 @@ function firstSelection(config: ModelConfig): Selection {
     zoom: null,
     chapter: 0,
     act: 0,
+    guess: "",
     lecture: false,
     task: "",
     temperature: 1,

@@ -105,6 +105,8 @@ export interface Selection {
   chapter: number;
   /** The index of the chapter's act. */
   act: number;
+  /** What the reader expects of the word without its head, in the act that asks; "" = no guess. */
+  guess: "" | "turns" | "stays";
   /** Whether the stage fills the screen, for a lecture. */
   lecture: boolean;
   /** The name of the shown exercise of the book; "" = none. */

@@ -29,7 +29,7 @@ export function createVocabularyPanel(app: App) {
   const list = element("ul", { class: "gf-vocabulary", tabindex: "0" });
   const fill = () => {
     const { source } = app.engine.tokenizers;
-    const all = knownTokens(app);
+    const all = knownTokens(app).toSorted(new Intl.Collator().compare);
     const wanted = find.value.trim().toLowerCase();
     const found = all.filter((token) => token.toLowerCase().includes(wanted));
     const kind = source.suggestsTokens || source.kind === "recorded" ? source.kind : "pieces";

@@ -10,7 +10,7 @@ import { button, element, hint, named, note, refill, tokenElement } from "../app
 import { headName, headsWith, shortHeadName } from "../app/heads.ts";
 import { collected } from "../app/latest.ts";
 import { rivalsAt } from "../figure/opening.ts";
-import { timesText } from "../app/wording.ts";
+import { probabilityWords, timesText } from "../app/wording.ts";
 
 import type { HeadEffect } from "../../engine/contest.ts";
 import type { DirectPart } from "../../engine/direct.ts";
@@ -218,7 +218,7 @@ async function sayHead(
     ([head, query]) => head === strongest.head && query === row,
   );
   const kind = isByHand ? ".hand" : read.weight < 0.5 ? ".shared" : "";
-  say.append(" ", app.t(`why.reads${kind}`, read.token, percent(read.weight)));
+  say.append(" ", app.t(`why.reads${kind}`, read.token, probabilityWords(read.weight)));
 }
 
 /** Returns the item that changes the margin most, in either direction; undefined if no item changes the margin. */
@@ -228,8 +228,6 @@ function largestEffect<Measured extends { effect: number }>(all: Measured[]): Me
     .filter((one) => size(one) > 0)
     .reduce<Measured | undefined>((most, one) => (most && size(most) >= size(one) ? most : one), undefined);
 }
-
-const percent = (share: number) => `${Math.round(100 * share)} %`;
 
 /** Returns a text that says which of two words would be more probable. `words`: the word and its rival. */
 function then(app: App, words: string[], margin: number) {

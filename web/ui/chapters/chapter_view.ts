@@ -16,7 +16,7 @@ import { temperatureText } from "../app/wording.ts";
 import { boxOfPanel } from "../app/boxes.ts";
 
 import type { App } from "../app/app.ts";
-import type { Child } from "../app/types.ts";
+import type { Child, Selection } from "../app/types.ts";
 import type { Act, Found } from "./act.ts";
 import type { StageNumbers } from "../figure/shown.ts";
 
@@ -51,15 +51,15 @@ function isFirstVisit() {
  * Opens an act; chapter 0 is the figure. Chapter 1 removes forced words, which would hide the effect of turning the
  * attention.
  */
-async function openChapter(app: App, chapter: number, act = 0) {
+async function openChapter(app: App, chapter: number, act = 0, guess: Selection["guess"] = "") {
   if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
-  app.show({ chapter, act, zoom: null, sheet: false });
+  app.show({ chapter, act, guess, zoom: null, sheet: false });
 }
 
 /** Goes to the next or the previous act; the last act is followed by the figure. */
-function goOn(app: App, by: 1 | -1) {
+function goOn(app: App, by: 1 | -1, guess?: Selection["guess"]) {
   const place = placeAfter(app, by);
-  app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act));
+  app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act, guess));
 }
 
 /**
@@ -201,6 +201,7 @@ export async function guided(
     title,
     sentence: said(found.variant === OWN ? "" : varied(key)),
     more: [
+      act.id === "off" && outcome(app, found),
       found.more !== false &&
         exists(`${key}.more`) &&
         found.variant !== "unknown" &&
@@ -212,6 +213,13 @@ export async function guided(
     changes: !act.changes && changes,
     buttons: [toolOf(app, act, open), buttonsOf(app, act, found, edit)],
   };
+}
+
+/** Says whether the reader has guessed what happens without one head; "" if the reader did not guess. */
+function outcome(app: App, { variant = "" }: Found): Child {
+  const { guess } = app.state;
+  if (!guess || !variant.endsWith(".one")) return "";
+  return element("strong", {}, app.t(`guess.${variant.startsWith(guess) ? "right" : "wrong"}`), " ");
 }
 
 /** Returns the control that an act offers, such as a slider, or a button that opens its panel or its box. */
@@ -257,6 +265,10 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
       await openChapter(app, 0);
       edit();
     });
+  if (id === "deciding" && variant !== "unknown")
+    return (["stays", "turns"] as const).map((guess) =>
+      pill(app.t(`guess.${guess}`), () => goOn(app, 1, guess)),
+    );
   if (id === "off" && variant.startsWith("stays") && Number(values.count) < MOST_OFF)
     return [
       pill(app.t("chapter.off.next"), () => goOn(app, 1)),

@@ -6,6 +6,7 @@ import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
 import { FAMILIES, placeIn } from "../app/heads.ts";
 import { languageNames, probabilityWords, temperatureText, timesText, tokenName } from "../app/wording.ts";
+import { lightMeasured } from "../figure/lighting.ts";
 import { openingOf } from "../figure/opening.ts";
 import { areShares, hidesLater } from "../figure/sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
@@ -54,7 +55,8 @@ const about = (
   [encoder, decoder]: [string, string],
   found: Act["found"],
   beside: string[] = [],
-): Act => ({ id, box, lit: [box, ...beside], risen: { encoder, decoder }, found });
+  more: Partial<Act> = {},
+): Act => ({ id, box, lit: [box, ...beside], risen: { encoder, decoder }, found, ...more });
 
 export const CHAPTERS: Chapter[] = [
   {
@@ -82,10 +84,7 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: () => [
-      about("mixing", SELF, ["self_attention", ""], ({ config }, numbers) => ({
-        values: { heads: String(config.heads) },
-        variant: areShares(numbers, "encoder") ? "" : OWN,
-      })),
+      about("mixing", SELF, ["self_attention", ""], mixingOf, [], { looks: lightMeasured }),
       about("adding", `${SELF}.add`, ["self_attention.add", ""], (_, { shares, source }) => ({
         values: { share: probabilityWords(shares.get(`${SELF}.add`)?.[source] ?? 0) },
       })),
@@ -93,20 +92,10 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: (app) => [
-      about("mask", "decoder.self_attention", ["all", "self_attention"], (app, numbers) => {
-        const { row, translated } = numbers;
-        const count = String(row + 1);
-        return {
-          values: { count, place: count, all: String(translated.outputTokens.length) },
-          variant: !hidesLater(app, numbers) ? OWN : row ? "" : "first",
-          more: hidesLater(app, numbers),
-        };
+      about("mask", "decoder.self_attention", ["all", "self_attention"], maskOf, [], {
+        looks: lightMeasured,
       }),
-      about("reading", CROSS, ["all", "cross_attention"], (_, numbers) => ({
-        values: {},
-        variant: OWN,
-        more: areShares(numbers, "cross"),
-      })),
+      about("reading", CROSS, ["all", "cross_attention"], readingOf, [], { looks: lightMeasured }),
       about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, [
         "decoder.feed_forward.add",
       ]),
@@ -117,7 +106,7 @@ export const CHAPTERS: Chapter[] = [
     acts: ({ engine }) => [
       about("chances", SOFTMAX, ["all", "all"], chancesOf, ["decoder.linear"]),
       ...(engine.live === true
-        ? [{ ...about("temperature", SOFTMAX, ["all", "all"], temperatureOf), looks: warmer }]
+        ? [about("temperature", SOFTMAX, ["all", "all"], temperatureOf, [], { looks: warmer })]
         : []),
       about("search", SOFTMAX, ["all", "all"], searchOf),
     ],
@@ -215,6 +204,27 @@ const withoutPositions = whole("unplaced", {
     variant: app.result.current.text === app.result.reference.text ? "same" : "",
   }),
 });
+
+function mixingOf({ config }: App, numbers: StageNumbers): Found {
+  return {
+    values: { heads: String(config.heads) },
+    variant: areShares(numbers, "encoder") ? "" : OWN,
+  };
+}
+
+function maskOf(app: App, numbers: StageNumbers): Found {
+  const { row, translated } = numbers;
+  const count = String(row + 1);
+  return {
+    values: { count, place: count, all: String(translated.outputTokens.length) },
+    variant: !hidesLater(app, numbers) ? OWN : row ? "" : "first",
+    more: hidesLater(app, numbers),
+  };
+}
+
+function readingOf(_: App, numbers: StageNumbers): Found {
+  return { values: {}, variant: OWN, more: areShares(numbers, "cross") };
+}
 
 function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
   const units = vectors.get("decoder.feed_forward");

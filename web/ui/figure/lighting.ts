@@ -1,15 +1,17 @@
 // Highlights the word and the heads with which a sentence opens, until the reader chooses another word or head.
-import { times } from "../../engine/tensor.ts";
+import { largestPlace, rowOfHead, times } from "../../engine/tensor.ts";
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../app/heads.ts";
 import { begin, isAsOpened } from "../app/starts.ts";
+import { labelsOf } from "../app/translator.ts";
 import { MOST_CANDIDATES } from "./geometry.ts";
 import { stageNumbers, warmed } from "./figure_reading.ts";
-import { openingOf, strongestHead } from "./opening.ts";
+import { openingOf } from "./opening.ts";
 import { withSecond } from "./second.ts";
 
+import type { Opening } from "../../engine/types.ts";
 import type { App } from "../app/app.ts";
-import type { Translated } from "../app/types.ts";
+import type { Family, Translated } from "../app/types.ts";
 
 const REST = 800; // ms before the opening of a new sentence is measured
 
@@ -25,20 +27,49 @@ async function lightOpening(app: App, translated: Translated, signal: AbortSigna
   const { state } = app;
   const isChosen = !isAsOpened(app, "heads") || (state.row ?? opening?.row) !== opening?.row;
   if (!opening || isChosen || app.result.reference !== translated) return;
-  const heads = { ...state.heads };
-  for (const family of FAMILIES) {
-    const layers = times(layersOf(app.config, family), (layer) => {
-      const attention = attentionName(family, layer);
-      const head = strongestHead(opening, attention);
-      return { layer, head, margin: opening.without[attention][head].margin };
+  begin(app, { heads: await openingHeads(app, opening, translated) });
+}
+
+/**
+ * Returns the heads with which a sentence opens: in each attention, the head whose removal costs the word most. A head
+ * that looks at the word itself, at punctuation or at a mark such as <eos> is chosen only where no other is left.
+ */
+export async function openingHeads(app: App, { row, without }: Opening, translated: Translated) {
+  const heads = { ...app.state.heads };
+  let source = 0; // the source word that the head of cross-attention reads
+  for (const id of ["cross", "encoder", "decoder"] as const) {
+    const family = FAMILIES.find((one) => one.id === id) as Family;
+    const at = id === "encoder" ? source : row;
+    const found = await Promise.all(
+      times(layersOf(app.config, family), async (layer) => {
+        const attention = attentionName(family, layer);
+        const weights = await translated.trace.get(`${attention}.weights`);
+        const keys = labelsOf(translated, `${attention}.weights`).columns ?? [];
+        return without[attention].map(({ margin }, head) => {
+          const peak = largestPlace(rowOfHead(weights, head, at));
+          const isIdle = !/^[^<]*[\p{L}\p{N}]/u.test(keys[peak]) || (id !== "cross" && peak === at);
+          return { layer, head, margin, peak, isIdle };
+        });
+      }),
+    );
+    const among = id === "decoder" ? found[heads.cross.layer] : found.flat();
+    const { layer, head, peak } = among.reduce((best, one) => {
+      const isBetter = one.isIdle === best.isIdle ? one.margin < best.margin : best.isIdle;
+      return isBetter ? one : best;
     });
-    const { layer, head } =
-      family.id === "decoder"
-        ? layers[heads.cross.layer]
-        : layers.reduce((best, one) => (one.margin < best.margin ? one : best));
-    heads[family.id] = { layer, head };
+    heads[id] = { layer, head };
+    if (id === "cross") source = peak;
   }
-  begin(app, { heads });
+  return heads;
+}
+
+/** Highlights the measured heads again, if Python has measured the sentence and the reader has chosen no other word. */
+export async function lightMeasured(app: App) {
+  const { state, payload, result } = app;
+  const opening = state.sentence in payload.openings && (await openingOf(app, result.reference));
+  if (opening && (state.row ?? opening.row) === opening.row)
+    begin(app, { heads: await openingHeads(app, opening, result.reference) });
+  return null;
 }
 
 /**

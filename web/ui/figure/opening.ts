@@ -65,14 +65,6 @@ export async function costsMost(
   );
 }
 
-/** Returns the head of an attention whose removal lowers the margin most. */
-export function strongestHead({ without }: Opening, attention: string) {
-  return largestAt(
-    without[attention].map(({ margin }) => -margin),
-    1,
-  )[0];
-}
-
 const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakMap();
 
 /**
