@@ -464,19 +464,8 @@ CHECKS: dict[str, Check] = {
 """The checks of the templates about this model, by the template's key."""
 ASKING = (
     *("outline", "first", "embedding", "positions", "unplaced", "mixing", "adding", "mask", "reading", "units"),
-    *(
-        "mind",
-        "chances",
-        "temperature",
-        "search",
-        "beginning",
-        "learning",
-        "trained",
-        "deciding",
-        "off",
-        "mistake",
-        "yours",
-    ),
+    *("mind", "chances", "temperature", "search", "beginning", "learning", "trained"),
+    *("deciding", "off", "mistake", "yours"),
 )
 """The acts whose title is a question or a statement about every such model."""
 GENERAL: dict[str, Check] = {

@@ -2,7 +2,7 @@
 // with it, box by box.
 import { times } from "../../engine/tensor.ts";
 import { boxName, sublayersOf } from "../app/boxes.ts";
-import { button, element } from "../app/dom.ts";
+import { button, element, letArrowsMove } from "../app/dom.ts";
 import { headsAt } from "../app/heads.ts";
 import { languageNames, probabilityWords, tokenName } from "../app/wording.ts";
 import { readGuesses } from "../box/guesses_panel.ts";
@@ -91,12 +91,15 @@ async function mindOf(app: App, steps: Step[], at: number, { row }: StageNumbers
     ];
     const one = button(said, () => app.show(lit(app, step)));
     if (place === at) one.ariaCurrent = "step";
+    one.tabIndex = place === at ? 0 : -1;
     const isNew = step.layer !== steps[place - 1]?.layer;
     return element("li", {}, element("small", {}, isNew ? app.t("stage.layer", step.layer) : "\u00a0"), one);
   });
+  const picture = element("ol", { class: "gfs-mind", "aria-label": app.t("stage.guesses") }, items);
+  letArrowsMove(picture, () => [...picture.querySelectorAll("button")]);
   return {
     values: { path: path.map((word) => `“${word}”`).join(" → ") },
     variant: path.length > 1 ? "" : "same",
-    picture: element("ol", { class: "gfs-mind", "aria-label": app.t("stage.guesses") }, items),
+    picture,
   };
 }

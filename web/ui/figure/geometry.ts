@@ -111,7 +111,7 @@ const LECTURE_TYPE = 14;
 const [THREAD, LEAST] = [12, 16]; // least width of a column: with only a thread, and with its word
 const GAP = 8;
 const LINE = 26; // distance between two lines of words
-const TOUR = 84; // height of the chapters' foot, with the space above it
+const TOUR = 72; // height of the chapters' foot, with the space above it
 const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
 const TALL = 52; // height of an add & norm when it is highlighted; otherwise it is SLIM
@@ -302,7 +302,7 @@ function commonOf(plan: Plan) {
   const { height, layers, open } = plan;
   const two = plan.lines > 1;
   // leaves room for the examples and the notice, or for the foot of the chapters
-  const bottom = height - (plan.tour ? TOUR + (two ? LINE : 0) : two ? 72 : 66);
+  const bottom = height - (plan.tour ? TOUR + (two ? LINE : 0) : two ? 72 : 76);
   const words: Span = [bottom - 32, bottom];
   // closed layers are below the encoder's open layer and above the decoder's open layer
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;

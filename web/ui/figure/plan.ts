@@ -10,6 +10,7 @@ import type { App } from "../app/app.ts";
 import type { Plan, Plane } from "./geometry.ts";
 import type { Seat, StageNumbers } from "./shown.ts";
 
+const LOW = 850; // px of the plane
 const MOST_CHANGED = 5; // maximum number of words that keep their names because the last step changed them
 
 /** Which words of a side have changed since the last drawing. */
@@ -63,7 +64,8 @@ export function planOf(app: App, numbers: StageNumbers, plane: Plane, planned: P
     layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
     open: numbers.open,
     second: numbers.second !== null,
-    lines: app.state.lecture && !numbers.second ? 2 : 1,
+    // a low window has no room for two lines above the chapters' foot
+    lines: app.state.lecture && !numbers.second && !(app.state.chapter && height < LOW) ? 2 : 1,
     lit: planned.box,
     tour: app.state.chapter > 0,
     alone: planned.isAlone,

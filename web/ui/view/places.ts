@@ -30,7 +30,7 @@ export function placeAround(
   const from = splitOf(width);
   style(chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
   style(strip, act ? "" : `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
-  style(notice, act ? "left:136px;top:20px" : `left:${x0}px;width:${width - 38 - x0}px;top:${height - 22}px`);
+  style(notice, act ? "left:136px;top:20px" : `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
   if (isOutline) style(said, "top:300px;width:370px");
   else style(said, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
   const isLow = isAlone ? height < 850 : memoryTop(geometry, encoder.columns.at.length) < 330;

@@ -112,6 +112,7 @@ export class Tools {
   async #openSentence(sentence: string) {
     refill(this.notice, await openNew(this.#app, sentence));
     this.#app.show({ row: null, sourceWord: null, zoom: null });
+    this.notice.scrollIntoView({ block: "nearest" });
   }
 
   #menu() {
