@@ -315,7 +315,7 @@ def deciding(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the name of the head without which the margin falls most, and the probability of the word without it."""
+    """Check the name of the head without which the margin falls most, and the ratio with it."""
     found = opening(seen)
     margins = {
         (name, head): one["margin"] for name, heads in found["without"].items() for head, one in enumerate(heads)
@@ -337,9 +337,6 @@ def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
         else f"the word loses most without {min(margins, key=margins.__getitem__)}",
         both(seen, {"0": values["target"], "1": values["rival"]}),
         ratio(seen, values["usual"], log_probs),
-        ""
-        if said is None
-        else ratio_of(values["odds"], margins[said], found["without"][said[0]][said[1]]["probability"]),
     )
 
 

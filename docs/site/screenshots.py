@@ -44,7 +44,7 @@ CURVE = """() => {
 }"""
 """Show the curve of the loss alone, at the top left of the page."""
 DOORS = {
-    "understand": ("chapter=1", {"x": 430, "y": 176, "width": 1000, "height": 562}),
+    "understand": ("chapter=1", {"x": 380, "y": 186, "width": 1060, "height": 596}),
     "train": (f"{LEARNING}&sheet=true&panel=training", {"x": 0, "y": 0, "width": 640, "height": 360}),
     "inside": (
         f"{SENTENCE}&{CROSS.replace('layers.1', 'layers.0')}",

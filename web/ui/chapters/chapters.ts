@@ -372,7 +372,6 @@ async function decidingOf(app: App): Promise<Found> {
     values: {
       ...headNames(app, head),
       ...(await choiceOf(app, opening, app.result.reference)),
-      odds: timesOf(app, head.margin, head.probability),
       count: String(Object.values(opening.without).flat().length),
     },
     more: true,
