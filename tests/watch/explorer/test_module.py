@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 369_900
-LARGEST_STYLES = 52_800
+LARGEST = 369_800
+LARGEST_STYLES = 52_600
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -35,8 +35,6 @@ export interface Reading {
   rows: number;
   word: string;
   side: Side;
-  /** The side of the words that the added vector comes from. */
-  from: Side;
   lines: { kind: Kind; numbers: Float32Array }[];
   /** The index of the open column, and whether the reader has chosen it. */
   at: number;
@@ -89,7 +87,6 @@ export async function readAddNorm(app: App, lit: Lit | null): Promise<Reading | 
   return {
     ...place,
     box,
-    from: place.id.startsWith("cross") ? "source" : place.side,
     lines,
     at,
     isChosen: zoom.key !== null,

@@ -4,7 +4,7 @@ import { ACTIVATIONS } from "../../engine/activations.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
-import { FAMILIES, placeIn } from "../app/heads.ts";
+import { headsWith, placeIn } from "../app/heads.ts";
 import { languageNames, probabilityWords, temperatureText, timesText, tokenName } from "../app/wording.ts";
 import { lightMeasured } from "../figure/lighting.ts";
 import { openingOf } from "../figure/opening.ts";
@@ -54,9 +54,8 @@ const about = (
   box: string,
   [encoder, decoder]: [string, string],
   found: Act["found"],
-  beside: string[] = [],
   more: Partial<Act> = {},
-): Act => ({ id, box, lit: [box, ...beside], risen: { encoder, decoder }, found, ...more });
+): Act => ({ id, box, lit: [box], risen: { encoder, decoder }, found, ...more });
 
 export const CHAPTERS: Chapter[] = [
   {
@@ -84,7 +83,7 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: () => [
-      about("mixing", SELF, ["self_attention", ""], mixingOf, [], { looks: lightMeasured }),
+      about("mixing", SELF, ["self_attention", ""], mixingOf, { looks: lightMeasured }),
       about("adding", `${SELF}.add`, ["self_attention.add", ""], (_, { shares, source }) => ({
         values: { share: probabilityWords(shares.get(`${SELF}.add`)?.[source] ?? 0) },
       })),
@@ -92,21 +91,21 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: (app) => [
-      about("mask", "decoder.self_attention", ["all", "self_attention"], maskOf, [], {
+      about("mask", "decoder.self_attention", ["all", "self_attention"], maskOf, {
         looks: lightMeasured,
       }),
-      about("reading", CROSS, ["all", "cross_attention"], readingOf, [], { looks: lightMeasured }),
-      about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, [
-        "decoder.feed_forward.add",
-      ]),
+      about("reading", CROSS, ["all", "cross_attention"], readingOf, { looks: lightMeasured }),
+      about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, {
+        lit: ["decoder.feed_forward", "decoder.feed_forward.add"],
+      }),
       ...(app.engine.live === true ? [mindAct(app)] : []),
     ],
   },
   {
     acts: ({ engine }) => [
-      about("chances", SOFTMAX, ["all", "all"], chancesOf, ["decoder.linear"]),
+      about("chances", SOFTMAX, ["all", "all"], chancesOf, { lit: [SOFTMAX, "decoder.linear"] }),
       ...(engine.live === true
-        ? [about("temperature", SOFTMAX, ["all", "all"], temperatureOf, [], { looks: warmer })]
+        ? [about("temperature", SOFTMAX, ["all", "all"], temperatureOf, { looks: warmer })]
         : []),
       about("search", SOFTMAX, ["all", "all"], searchOf),
     ],
@@ -336,12 +335,10 @@ async function deciding(app: App) {
 async function decided(app: App): Promise<Partial<Selection> | null> {
   const found = await deciding(app);
   if (!found) return null;
-  const { family, layer } = placeIn(found.head.attention);
-  const heads = { ...app.state.heads };
-  for (const { id, stack } of FAMILIES) if (stack === family.stack) heads[id] = { ...heads[id], layer };
-  heads[family.id] = { layer, head: found.head.head };
-  const box = `${family.stack}.${family.sublayer}`;
-  return { row: found.opening.row, sourceWord: null, heads, box };
+  const { attention, head } = found.head;
+  const { family } = placeIn(attention);
+  const heads = headsWith(app.config, app.state.heads, `${attention}.weights`, head);
+  return { row: found.opening.row, sourceWord: null, heads, box: `${family.stack}.${family.sublayer}` };
 }
 
 /**

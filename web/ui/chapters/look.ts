@@ -39,7 +39,7 @@ export function createLook(app: App, onward: (lit: Lit | null) => void) {
 
 class LookView {
   element = element("section", "gf-ray");
-  said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
+  said = element("p", { class: "gfs-said-end gf-ray-said", "aria-live": "polite" });
   buttons = element("div", "gfs-act-buttons gf-ray-buttons");
   #app: App;
   #onward: (lit: Lit | null) => void;

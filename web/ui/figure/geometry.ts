@@ -111,6 +111,8 @@ const LECTURE_TYPE = 14;
 const [THREAD, LEAST] = [12, 16]; // least width of a column: with only a thread, and with its word
 const GAP = 8;
 const LINE = 26; // distance between two lines of words
+/** Below this height in px, a plane is too low for the usual space around its texts. */
+export const LOW = 850;
 const TOUR = 72; // height of the chapters' foot, with the space above it
 const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
@@ -326,7 +328,7 @@ function commonOf(plan: Plan) {
   if (lit) {
     const taken = [...own, ...embeddings].reduce((sum, { usual }) => sum + usual + GAP, 0);
     const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
-    lit.usual += words[0] - taken - around - (height < 850 ? (plan.tour ? 175 : 185) : plan.tour ? 245 : 290); // leaves room for the sentence above
+    lit.usual += words[0] - taken - around - (height < LOW ? (plan.tour ? 175 : 185) : plan.tour ? 245 : 290); // leaves room for the sentence above
   }
   const usual = embeddings.map((row) => row.usual);
   const inputs = stacked(embeddings, usual, words[0] - 10);

@@ -159,9 +159,9 @@ export function drawGuesses(pen: Pen) {
   if (narrow) return [];
   const x = decoder.columns.at[numbers.row];
   const written = numbers.translated.hypothesis.ids[numbers.row];
-  return numbers.guesses.flatMap(({ at, id, token, probability }, place) => {
-    const y = guessHeight(decoder, at);
-    if (y === null) return [];
+  const drawn = numbers.guesses.filter(({ at }) => guessHeight(decoder, at) !== null);
+  return drawn.map(({ at, id, token, probability }, place) => {
+    const y = guessHeight(decoder, at) as number;
     const guess = [tokenName(token, pen.t), probabilityWords(probability)];
     const said = place ? guess.join(" ") : `${pen.t("stage.guesses")}: ${guess.join(" ")}`;
     const title = pen.t("stage.guess", ...guess);

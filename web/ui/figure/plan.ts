@@ -1,7 +1,7 @@
 // The plan of the figure: what its layout depends on, gathered from the state and from the numbers.
 import { ownNorms, shapeOf } from "../app/boxes.ts";
 import { isLeftwards } from "./choices.ts";
-import { planeOf } from "./geometry.ts";
+import { LOW, planeOf } from "./geometry.ts";
 import { seated } from "./second.ts";
 import { tokenName } from "../app/wording.ts";
 
@@ -10,7 +10,6 @@ import type { App } from "../app/app.ts";
 import type { Plan, Plane } from "./geometry.ts";
 import type { Seat, StageNumbers } from "./shown.ts";
 
-const LOW = 850; // px of the plane
 const MOST_CHANGED = 5; // maximum number of words that keep their names because the last step changed them
 
 /** Which words of a side have changed since the last drawing. */

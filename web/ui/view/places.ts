@@ -1,5 +1,5 @@
 // The places of what stands around the figure: the field, the examples, the chapters' strip, the notice and the sentence.
-import { splitOf } from "../figure/geometry.ts";
+import { LOW, splitOf } from "../figure/geometry.ts";
 import { memoryTop } from "../figure/ribbons.ts";
 
 import type { FigureView } from "../figure/figure_view.ts";
@@ -33,7 +33,7 @@ export function placeAround(
   style(notice, act ? "left:136px;top:20px" : `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
   if (isOutline) style(said, "top:300px;width:370px");
   else style(said, `width:${isAlone ? x1 - x0 : from - 64 - x0 + (act ? 24 : -20)}px`);
-  const isLow = isAlone ? height < 850 : memoryTop(geometry, encoder.columns.at.length) < 330;
+  const isLow = isAlone ? height < LOW : memoryTop(geometry, encoder.columns.at.length) < 330;
   plane.classList.toggle("gfs-compact", !narrow && isLow);
   plane.classList.toggle("gfs-alone", !narrow && isAlone);
 }

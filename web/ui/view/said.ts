@@ -35,7 +35,7 @@ export class SaidView {
   line = element("p", { class: "gfs-written-line", dir: "auto" });
   buttons = element("div", "gfs-stage-buttons");
   /** What an act of a chapter concludes, and its buttons. */
-  conclusion = element("p", { class: "gfs-conclusion", "aria-live": "polite" });
+  conclusion = element("p", { class: "gfs-said-end gfs-conclusion", "aria-live": "polite" });
   actions = element("div", "gfs-act-buttons");
   #app: App;
   #figure: FigureView;
